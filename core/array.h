@@ -1,0 +1,137 @@
+/* array.h: arrays, the storage they share, and how writers announce themselves. */
+#ifndef TILE_CORE_ARRAY_H
+#define TILE_CORE_ARRAY_H
+
+#include "core/core_api.h"
+#include "core/memory.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tile_storage tile_storage;
+
+/* Bytes [low, high) of a storage. */
+typedef struct tile_range {
+    int64_t low, high;
+} tile_range;
+
+/* One who must know before a storage is written (a tape). Registered once per storage. */
+typedef struct tile_watcher {
+    struct tile_watcher *next;
+    /* Whether values in the range are still needed. */
+    bool (*needs)(const struct tile_watcher *self, tile_range range);
+    /* Keeps what is needed of the range. adopt: a buffer that now holds the old bytes at the old
+     * positions and may be kept (hold it); NULL: copy from the storage's buffer. Must not change
+     * anything on failure. */
+    tile_status (*save)(struct tile_watcher *self, tile_range range, tile_buffer *adopt);
+    /* These elements were written; not by the watcher itself. */
+    tile_status (*written)(struct tile_watcher *self, const tile_array *array);
+} tile_watcher;
+
+/* Memory with identity: what arrays and views share. */
+struct tile_storage {
+    tile_context *ctx;
+    int64_t refs; /* atomic */
+    tile_dtype dtype;
+    size_t bytes;
+    tile_buffer *buffer;   /* holds the current values */
+    bool exposed;          /* an address was handed out: the buffer must stay */
+    tile_storage *grad;    /* same bytes and layout; NULL: none requested */
+    bool grad_invalid;     /* a backward failed half-way; reading the gradient is an error */
+    tile_storage *grad_of; /* whose gradient this is while that lives; not held; under ctx->lock */
+    tile_watcher *watchers;
+};
+
+struct tile_array {
+    int64_t refs; /* atomic: the handle's and those of tapes */
+    tile_storage *storage;
+    tile_shape shape;
+    int64_t stride[TILE_RANK_MAX]; /* elements, never negative; as in C order where extent <= 1 */
+    int64_t offset;                /* elements from the storage's first byte */
+    tile_array *grad;              /* made when asked for */
+    tile_array *row;               /* the same elements as rank 1, made when asked for */
+};
+
+/* A storage with one reference, holding the context. take: its buffer, whose reference it takes
+ * (not on failure); NULL: a new one, filled with zeros. */
+tile_status tile_storage_create(tile_context *ctx, tile_dtype dtype, size_t bytes,
+                                tile_buffer *take, tile_storage **storage) TILE_MUST_USE;
+tile_storage *tile_storage_hold(tile_storage *storage);
+void tile_storage_release(tile_storage *storage); /* NULL is fine */
+
+/* An array over part of a storage, holding a reference. stride NULL: C order.
+ *
+ * errors   TILE_E_ARGUMENT a malformed shape or a negative stride; TILE_E_SHAPE a place outside the
+ *          storage; TILE_E_MEMORY */
+tile_status tile_array_over(tile_storage *storage, tile_shape shape, const int64_t *stride,
+                            int64_t offset, tile_array **array) TILE_MUST_USE;
+
+/* One more reference to an array; tile_array_destroy gives it back. */
+tile_array *tile_array_hold(tile_array *array);
+
+/* Bytes from the first to the last element of an array; empty for an empty array. */
+tile_range tile_array_range(const tile_array *array);
+
+/* Whether the array's elements are exactly the storage's bytes in C order. */
+bool tile_array_is_whole(const tile_array *array);
+
+/* Whether elements follow each other in C order without gaps. */
+bool tile_array_is_contiguous(const tile_array *array);
+
+/* The elements of a contiguous array as rank 1; kept by the array. Any thread.
+ *
+ * errors   TILE_E_MEMORY */
+tile_status tile_array_row(tile_array *array, tile_array **row) TILE_MUST_USE;
+
+/* Whether two places of the array can be one element (stride 0 or overlap); conservative. */
+bool tile_array_overlaps_itself(const tile_array *array);
+
+/* Address of the first element now. */
+static inline void *tile_array_address(const tile_array *array) {
+    return (char *)array->storage->buffer->data +
+           (size_t)array->offset * tile_dtype_size(array->storage->dtype);
+}
+
+/* Number of elements of a shape, or -1 when it is malformed or too large (beyond 2^62, also without
+ * its zero extents, so that strides never overflow). */
+int64_t tile_shape_count(tile_shape shape);
+bool tile_shape_equal(tile_shape a, tile_shape b);
+
+/* C-order strides of a shape. */
+void tile_shape_strides(tile_shape shape, int64_t *stride);
+
+/* The place of the last element, sum of (extent - 1) * stride; -1 when there is no element, a
+ * stride is negative or the place is beyond 2^62. */
+int64_t tile_shape_last(tile_shape shape, const int64_t *stride);
+
+/* "[2, 3]" into text; returns text. */
+enum { TILE_SHAPE_TEXT = 160 };
+const char *tile_shape_text(tile_shape shape, char text[TILE_SHAPE_TEXT]);
+
+/* Copies the elements of a shape in row-major order, strides in elements (NULL: C order). The two
+ * sides do not overlap; a from_stride of 0 everywhere fills. Addresses need no alignment. */
+void tile_copy_strided(tile_dtype dtype, tile_shape shape, void *to, const int64_t *to_stride,
+                       const void *from, const int64_t *from_stride);
+
+/* Whether the host may read the values now: launches done without an execution error, and not the
+ * gradient of a failed backward. call: the public function, for the message. */
+tile_status tile_array_check_readable(tile_array *array, const char *call) TILE_MUST_USE;
+
+/* A write that is not on any tape: keeps the old values of a range where a watcher needs them. Call
+ * before writing; then write; then tile_storage_written. On failure nothing changed. */
+tile_status tile_storage_will_write(tile_storage *storage, tile_range range) TILE_MUST_USE;
+
+/* The same where every byte of the storage is about to be written: the old buffer goes to the
+ * watchers that need it and the storage gets a fresh one of undefined content, without a copy,
+ * unless its address was handed out. */
+tile_status tile_storage_will_replace(tile_storage *storage) TILE_MUST_USE;
+
+/* The elements of an array were written, by nobody's tape. */
+tile_status tile_storage_written(tile_storage *storage, const tile_array *array) TILE_MUST_USE;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,132 @@
+/* context.c: contexts: options, references, the pending execution error. */
+#define _GNU_SOURCE /* sched_getaffinity */
+#include "core/context.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/status.h"
+
+enum { THREADS_MAX = 1024 };
+
+/* The cores this process may run on. */
+static int core_count(void) {
+    long count = 0;
+#ifdef __linux__
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0) count = CPU_COUNT(&set);
+#endif
+    if (count < 1) count = sysconf(_SC_NPROCESSORS_ONLN);
+    if (count < 1) return 1;
+    return count < THREADS_MAX ? (int)count : THREADS_MAX;
+}
+
+static tile_status choose_threads(int wanted, int *threads) {
+    TILE_CHECK(wanted >= 0 && wanted <= THREADS_MAX, TILE_E_ARGUMENT,
+               "tile_context_create: threads is %d, wanted 0 to %d", wanted, THREADS_MAX);
+    const char *text = getenv("TILE_THREADS");
+    if (wanted == 0 && text && *text) {
+        char *end;
+        errno = 0;
+        const long value = strtol(text, &end, 10);
+        TILE_CHECK(*end == '\0' && errno == 0 && value >= 1 && value <= THREADS_MAX,
+                   TILE_E_ARGUMENT,
+                   "tile_context_create: TILE_THREADS is \"%.40s\", wanted 1 to %d", text,
+                   THREADS_MAX);
+        wanted = (int)value;
+    }
+    *threads = wanted ? wanted : core_count();
+    return TILE_OK;
+}
+
+tile_status tile_context_create(const tile_context_options *options, tile_context **ctx) {
+    TILE_CHECK(ctx, TILE_E_ARGUMENT, "tile_context_create: ctx is NULL");
+    int threads = 1;
+    TILE_TRY(choose_threads(options ? options->threads : 0, &threads));
+    tile_context *made = tile_alloc(sizeof *made);
+    if (!made) return TILE_E_MEMORY;
+    made->refs = 1;
+    made->threads = threads;
+    made->memory_limit = options ? options->memory_limit : 0;
+    pthread_mutex_init(&made->lock, NULL);
+    const tile_status status = tile_workers_start(made);
+    if (status) {
+        tile_context_release(made);
+        return status;
+    }
+    *ctx = made;
+    return TILE_OK;
+}
+
+tile_context *tile_context_hold(tile_context *ctx) {
+    __atomic_fetch_add(&ctx->refs, 1, __ATOMIC_RELAXED);
+    return ctx;
+}
+
+static void context_free(tile_context *ctx) {
+    tile_workers_stop(ctx);
+    if (ctx->free_scratch)
+        ctx->free_scratch(ctx);
+    else
+        tile_free(ctx->scratch);
+    tile_pool_empty(ctx);
+    pthread_mutex_destroy(&ctx->lock);
+    tile_free(ctx);
+}
+
+void tile_context_release(tile_context *ctx) {
+    if (!ctx) return;
+    pthread_mutex_lock(&ctx->lock); /* so that nobody looks at a context that another has freed */
+    const int64_t left = __atomic_sub_fetch(&ctx->refs, 1, __ATOMIC_ACQ_REL);
+    const bool last = left == __atomic_load_n(&ctx->ready_refs, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&ctx->lock);
+    if (!last) return;
+    /* Only the ready-made kernels hold the context: it holds itself while they go. */
+    tile_context_hold(ctx);
+    __atomic_store_n(&ctx->ready_refs, 0, __ATOMIC_RELAXED);
+    if (ctx->ready_made && ctx->free_ready_made) ctx->free_ready_made(ctx);
+    ctx->ready_made = NULL;
+    if (__atomic_sub_fetch(&ctx->refs, 1, __ATOMIC_ACQ_REL) == 0) context_free(ctx);
+}
+
+void tile_context_destroy(tile_context *ctx) {
+    tile_context_release(ctx);
+}
+
+void tile_context_pend(tile_context *ctx, tile_status code, const char *format, ...) {
+    pthread_mutex_lock(&ctx->lock);
+    if (ctx->pending == TILE_OK) {
+        va_list arguments;
+        va_start(arguments, format);
+        const size_t room = sizeof ctx->pending_message;
+        if (vsnprintf(ctx->pending_message, room, format, arguments) < 0)
+            ctx->pending_message[0] = '\0';
+        va_end(arguments);
+        __atomic_store_n(&ctx->pending, code, __ATOMIC_RELAXED);
+    }
+    pthread_mutex_unlock(&ctx->lock);
+}
+
+tile_status tile_context_sync(tile_context *ctx) {
+    TILE_CHECK(ctx, TILE_E_ARGUMENT, "tile_context_sync: ctx is NULL");
+    if (__atomic_load_n(&ctx->pending, __ATOMIC_RELAXED) == TILE_OK) return TILE_OK;
+    char message[sizeof ctx->pending_message];
+    pthread_mutex_lock(&ctx->lock);
+    const tile_status pending = ctx->pending;
+    memcpy(message, ctx->pending_message, sizeof message);
+    __atomic_store_n(&ctx->pending, TILE_OK, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&ctx->lock);
+    return pending ? tile_fail(pending, "%s", message) : TILE_OK;
+}
+
+int tile_context_threads(const tile_context *ctx) {
+    return ctx ? ctx->threads : 0;
+}
+
+size_t tile_context_bytes(const tile_context *ctx) {
+    return ctx ? __atomic_load_n(&ctx->bytes, __ATOMIC_RELAXED) : 0;
+}

@@ -1,0 +1,217 @@
+/* exec_internal.h: what the files of the CPU interpreter share. Not for others. */
+#ifndef TILE_CORE_EXEC_INTERNAL_H
+#define TILE_CORE_EXEC_INTERNAL_H
+
+#include "core/exec.h"
+
+enum {
+    TILE_CHUNK = 1024, /* elements that run through a group of elementwise ops at a time */
+    TILE_LINE = 64     /* alignment of tiles in the arena */
+};
+
+static inline size_t tile_align(size_t bytes) {
+    return (bytes + TILE_LINE - 1) / TILE_LINE * TILE_LINE;
+}
+
+static inline bool tile_has_bit(uint64_t bits, int k) {
+    return k >= 0 && (bits >> k & 1u);
+}
+
+/* ---- Plans: nodes as steps on an arena (exec_plan.c) ------------------------------------------
+ *
+ * A plan is a list of steps; a loop is followed by the steps of its body. Every value has a place, an
+ * offset in the arena of the thread that runs the steps. Two plans are made of a program: the block
+ * plan, with all nodes on whole tiles, and the flat plan: flat values, one element each, run once
+ * per launch. */
+
+typedef enum tile_step_kind {
+    TILE_STEP_STRIPS, /* a run of elementwise ops with one element count */
+    TILE_STEP_CALL,   /* a cooperative op */
+    TILE_STEP_SCALAR, /* parameters, block index and the like */
+    TILE_STEP_LOOP,
+    TILE_STEP_KEEP,
+    TILE_STEP_KEPT
+} tile_step_kind;
+
+/* One elementwise op. An operand's place moves by step bytes per element of a chunk that starts
+ * further on in the tile; 0: it lives within the group, a chunk at a time. */
+typedef struct tile_strip_step {
+    tile_strip run;
+    int n_in;
+    size_t in[TILE_OP_IN], in_step[TILE_OP_IN];
+    size_t out, out_step;
+} tile_strip_step;
+
+typedef struct tile_call_step {
+    const tile_node *node;
+    tile_run run;
+    tile_call call; /* dims and attrs are filled */
+    int n_in;
+    size_t in[TILE_CALL_IN], in_bytes[TILE_CALL_IN];
+    size_t out[TILE_CALL_OUT];
+    bool wanted[TILE_CALL_OUT];
+    int offsets, bounds;
+    size_t offset[TILE_DIMS], bound[2 * TILE_DIMS]; /* places of int64 values */
+} tile_call_step;
+
+/* A loop's copies: initial to argument, yield to argument. */
+typedef struct tile_carry {
+    size_t initial, argument, yield, bytes;
+    size_t stage; /* a yield that is another argument goes by here */
+    bool staged;
+} tile_carry;
+
+typedef struct tile_step {
+    tile_step_kind kind;
+    const tile_node *node;
+    int32_t first, count; /* strips; calls; carries; iteration numbers (in plan.number) */
+    int32_t body;         /* loop: how many steps follow that are its body */
+    int64_t elements;
+    size_t place; /* of the result; loop: of the index; keep: of the tile */
+    size_t bytes;
+} tile_step;
+
+typedef struct tile_plan {
+    tile_step *step;
+    int32_t step_count, step_capacity;
+    tile_strip_step *strip;
+    int32_t strip_count, strip_capacity;
+    tile_call_step *call;
+    int32_t call_count, call_capacity;
+    tile_carry *carry;
+    int32_t carry_count, carry_capacity;
+    size_t *number; /* places of iteration numbers; of a loop: its count */
+    int32_t number_count, number_capacity;
+    size_t *place; /* per value */
+    size_t bytes;  /* of the arena */
+} tile_plan;
+
+static const size_t TILE_NO_PLACE = (size_t)-1;
+
+tile_status tile_plan_blocks(const tile_program *program, tile_plan *plan) TILE_MUST_USE;
+tile_status tile_plan_flat(const tile_program *program, const tile_analysis *analysis,
+                           tile_plan *plan) TILE_MUST_USE;
+void tile_plan_clear(tile_plan *plan);
+
+/* Appends a step (exec_plan.c, for exec_place.c). place: per value. */
+tile_status tile_plan_strip(tile_plan *plan, const tile_program *program, const tile_node *node,
+                            const bool *local) TILE_MUST_USE;
+tile_status tile_plan_node(tile_plan *plan, const tile_program *program, const bool *used,
+                           const tile_node *node, bool flat) TILE_MUST_USE;
+
+/* Gives every value of the block plan its place. group: per node, the first node of its group of
+ * elementwise ops (itself otherwise); local: per value, whether it lives within its group. */
+tile_status tile_place_values(const tile_program *program, const int32_t *group, const bool *local,
+                              tile_plan *plan,
+                              size_t *stage /* per value: yields by stage */) TILE_MUST_USE;
+
+/* ---- One launch ------------------------------------------------------------------------------ */
+
+typedef struct tile_rows tile_rows; /* the row plan: exec_rows.c */
+
+struct tile_executable {
+    tile_context *ctx;
+    tile_program program;
+    tile_analysis analysis;
+    tile_plan blocks, flat;
+    tile_rows *rows; /* NULL: not in field form */
+    double block_ns; /* estimate for one block, loops counted once */
+    bool by_blocks;
+};
+
+/* Where a slot of the stash lies. */
+typedef struct tile_slot_place {
+    size_t base, bytes; /* bytes of one tile */
+    int64_t entries;
+    int64_t trips[TILE_RANK_MAX];
+} tile_slot_place;
+
+typedef struct tile_commit_log tile_commit_log;
+
+typedef struct tile_run_state {
+    const tile_executable *exe;
+    const tile_bound *bound;
+    char *flat; /* arena of the flat plan */
+    tile_slot_place *slot;
+    int64_t blocks;
+    bool serial;     /* blocks run one after the other on the calling thread */
+    uint64_t logged; /* array parameters whose writes are committed in block order */
+    uint64_t summed; /* array parameters whose additions are summed over all blocks first */
+} tile_run_state;
+
+/* One thread's part of it. */
+typedef struct tile_runner {
+    const tile_run_state *run;
+    char *arena;
+    int64_t block[TILE_GRID_RANK];
+    int64_t linear;       /* row-major number of the block */
+    tile_commit_log *log; /* of the chunk that is computed; NULL: nothing is logged */
+    bool no_memory;       /* arrays may not be there yet: nothing is loaded */
+} tile_runner;
+
+/* Runs steps [first, first + count) of a plan. */
+void tile_run_steps(tile_runner *r, const tile_plan *plan, int32_t first, int32_t count);
+
+/* Runs blocks [first, end), counted in the order of effects. */
+void tile_run_blocks(tile_runner *r, int64_t first, int64_t end);
+
+/* ---- Policy (exec_policy.c) ------------------------------------------------------------------ */
+
+/* Arrays that share memory at this launch. */
+typedef struct tile_aliases {
+    uint64_t meets[TILE_PROGRAM_PARAMS]; /* of a written parameter: others whose elements it may
+                                            write */
+    uint64_t same[TILE_PROGRAM_PARAMS];  /* of these: exactly the same elements */
+    uint64_t folded;                     /* written arrays in which two places can be one element */
+} tile_aliases;
+
+void tile_find_aliases(const tile_run_state *run, tile_aliases *aliases);
+
+/* Fills serial, logged, summed. */
+void tile_choose_policy(tile_run_state *run);
+
+/* ---- Ordered commit (exec_commit.c) ---------------------------------------------------------- */
+
+/* What the blocks of a chunk do to shared arrays: operands of the calls one after the other, and one
+ * sum per summed call. */
+struct tile_commit_log {
+    char *entries;
+    size_t used;
+    double *sum;
+    struct tile_commit_entry *window; /* per summed call: where its sum goes */
+};
+
+/* Sizes of the commit: fixed by program, shapes and loop counts; round also by the threads. */
+typedef struct tile_commit_size {
+    size_t block_bytes;    /* log of one block; SIZE_MAX: without bound */
+    int64_t chunk, chunks; /* blocks of a chunk; how many chunks */
+    int64_t round;         /* chunks computed before they are committed */
+    size_t log_bytes;      /* log of a chunk */
+    int64_t sums;          /* doubles of the sums of a chunk */
+    int32_t summed;        /* calls that are summed */
+    int levels;            /* of the tree of sums */
+    size_t bytes;          /* of all */
+} tile_commit_size;
+
+/* Where a block logs too much, sets serial instead. */
+tile_commit_size tile_commit_measure(tile_run_state *run);
+void tile_commit_run(const tile_run_state *run, const tile_commit_size *size, char *memory,
+                     char *arenas, size_t arena_bytes);
+
+/* Takes the call instead of running it. false: it is not one that is logged. */
+bool tile_commit_take(tile_runner *r, const tile_call_step *step, const tile_call *call);
+
+/* ---- Rows (exec_rows.c) ---------------------------------------------------------------------- */
+
+tile_status tile_rows_plan(const tile_executable *exe, tile_rows **rows) TILE_MUST_USE;
+void tile_rows_destroy(tile_rows *rows);
+
+/* Bytes per thread, and for all. */
+size_t tile_rows_thread_bytes(const tile_rows *rows);
+size_t tile_rows_shared_bytes(const tile_rows *rows);
+
+/* Runs the launch as rows, unless arrays overlap in a way that needs blocks: then false, and nothing
+ * has happened. */
+bool tile_rows_run(const tile_run_state *run, char *shared, char *arenas, size_t arena_bytes);
+
+#endif

@@ -1,0 +1,87 @@
+/* host_copy.c: the host reads, writes and fills arrays. */
+#include "core/array.h"
+#include "core/context.h"
+#include "core/dtype.h"
+#include "core/status.h"
+
+enum { ELEMENT_BYTES_MAX = 64 };
+
+static tile_status check_grad_valid(const tile_array *array, const char *call) {
+    const tile_storage *storage = array->storage;
+    pthread_mutex_lock(&storage->ctx->lock);
+    const bool invalid = storage->grad_of && storage->grad_of->grad_invalid;
+    pthread_mutex_unlock(&storage->ctx->lock);
+    TILE_CHECK(!invalid, TILE_E_STATE, "%s: the gradient is of a backward that failed half-way",
+               call);
+    return TILE_OK;
+}
+
+tile_status tile_array_check_readable(tile_array *array, const char *call) {
+    TILE_TRY(tile_context_sync(array->storage->ctx));
+    return check_grad_valid(array, call);
+}
+
+static tile_status check_host(const char *call, const tile_array *array, const void *host,
+                              size_t bytes) {
+    TILE_CHECK(array, TILE_E_ARGUMENT, "%s: array is NULL", call);
+    const size_t wanted = (size_t)tile_array_count(array) * tile_dtype_size(array->storage->dtype);
+    TILE_CHECK(bytes == wanted, TILE_E_ARGUMENT, "%s: bytes is %zu, wanted %zu", call, bytes,
+               wanted);
+    TILE_CHECK(host || bytes == 0, TILE_E_ARGUMENT, "%s: host is NULL", call);
+    return TILE_OK;
+}
+
+tile_status tile_array_read(tile_array *array, void *host, size_t bytes) {
+    TILE_TRY(check_host("tile_array_read", array, host, bytes));
+    TILE_TRY(tile_array_check_readable(array, "tile_array_read"));
+    tile_copy_strided(array->storage->dtype, array->shape, host, NULL, tile_array_address(array),
+                      array->stride);
+    return TILE_OK;
+}
+
+/* What the host wrote over a whole gradient is valid again. */
+static void validate_grad(tile_storage *storage) {
+    pthread_mutex_lock(&storage->ctx->lock);
+    if (storage->grad_of) storage->grad_of->grad_invalid = false;
+    pthread_mutex_unlock(&storage->ctx->lock);
+}
+
+/* Writes values of the given strides (all 0: one value) to an array, noted by its watchers. */
+static tile_status write_noted(tile_array *array, const void *from, const int64_t *from_stride) {
+    tile_storage *storage = array->storage;
+    const bool whole = tile_array_is_whole(array);
+    if (whole)
+        TILE_TRY(tile_storage_will_replace(storage));
+    else
+        TILE_TRY(tile_storage_will_write(storage, tile_array_range(array)));
+    tile_copy_strided(storage->dtype, array->shape, tile_array_address(array), array->stride, from,
+                      from_stride);
+    if (whole) validate_grad(storage);
+    return tile_storage_written(storage, array);
+}
+
+tile_status tile_array_write(tile_array *array, const void *host, size_t bytes) {
+    TILE_TRY(check_host("tile_array_write", array, host, bytes));
+    return write_noted(array, host, NULL);
+}
+
+tile_status tile_array_fill(tile_array *array, double value) {
+    TILE_CHECK(array, TILE_E_ARGUMENT, "tile_array_fill: array is NULL");
+    const tile_dtype dtype = array->storage->dtype;
+    TILE_CHECK(tile_dtype_holds(dtype, value), TILE_E_ARGUMENT,
+               "tile_array_fill: value is %.17g, which %s does not hold", value,
+               tile_dtype_name(dtype));
+    const int64_t same_place[TILE_RANK_MAX] = {0};
+    _Alignas(64) char element[ELEMENT_BYTES_MAX];
+    tile_dtype_put(dtype, value, element);
+    return write_noted(array, element, same_place);
+}
+
+tile_status tile_array_data(tile_array *array, void **data) {
+    TILE_CHECK(array && data, TILE_E_ARGUMENT, "tile_array_data: %s is NULL",
+               array ? "data" : "array");
+    TILE_TRY(check_grad_valid(array, "tile_array_data"));
+    array->storage->exposed = true;
+    *data = tile_array_address(array);
+    return TILE_OK;
+}

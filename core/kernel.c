@@ -1,0 +1,337 @@
+/* kernel.c: the public builder calls of the structure, and the life of a kernel. */
+#include "core/kernel.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/builder.h"
+#include "core/memory.h"
+#include "core/status.h"
+
+static const tile_shape scalar = {.rank = 0};
+
+tile_builder *tile_kernel_begin(tile_context *ctx, const char *name) {
+    if (!ctx || !name) {
+        (void)tile_fail(TILE_E_ARGUMENT, "tile_kernel_begin: %s is NULL", ctx ? "name" : "ctx");
+        return NULL;
+    }
+    return tile_builder_create(ctx, name);
+}
+
+static bool is_name(const char *name) {
+    const size_t n = name ? strlen(name) : 0;
+    if (!n || n >= sizeof((tile_param_info *)0)->name) return false;
+    for (size_t k = 0; k < n; k++) {
+        const char c = name[k];
+        const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+        if (!letter && (!k || c < '0' || c > '9')) return false;
+    }
+    return true;
+}
+
+/* Adds a parameter; its index, or -1 with the builder's error set. */
+static int32_t add_param(tile_builder *b, const char *call, const tile_param_info *info,
+                         const char *name) {
+    if (!b || b->status) return -1;
+    tile_program *p = &b->program;
+    if (!is_name(name)) {
+        tile_builder_fail(b, TILE_E_ARGUMENT,
+                          "%s: the name %s is not an identifier of 1 to %d letters", call,
+                          name ? name : "NULL", (int)sizeof info->name - 1);
+        return -1;
+    }
+    if (p->param_count == TILE_PARAMS_MAX) {
+        tile_builder_fail(b, TILE_E_ARGUMENT, "%s: parameter %s is one more than the limit of %d",
+                          call, name, TILE_PARAMS_MAX);
+        return -1;
+    }
+    for (int32_t k = 0; k < p->param_count; k++) {
+        if (strcmp(p->param[k].name, name)) continue;
+        tile_builder_fail(b, TILE_E_ARGUMENT, "%s: there is a parameter %s already", call, name);
+        return -1;
+    }
+    p->param[p->param_count] = *info;
+    snprintf(p->param[p->param_count].name, sizeof info->name, "%s", name);
+    return p->param_count++;
+}
+
+tile_param(tile_array_param)(tile_builder *b, const char *name, tile_dtype dtype, int rank) {
+    const tile_param_info info = {
+        .kind = TILE_PARAM_ARRAY, .dtype = dtype, .rank = rank, .value = -1};
+    if (b && (!tile_dtype_valid(dtype) || rank < 0 || rank > TILE_RANK_MAX))
+        tile_builder_fail(b, TILE_E_ARGUMENT, "tile_array_param: %s has dtype %d and rank %d",
+                          name ? name : "", (int)dtype, rank);
+    return (tile_param){b, add_param(b, "tile_array_param", &info, name)};
+}
+
+tile tile_builder_scalar_param(tile_builder *b, int32_t index) {
+    const tile_node node = {.op = &tile_op_param,
+                            .param = -1,
+                            .region = -1,
+                            .n_out = 1,
+                            .attrs.n[0] = index,
+                            .epoch = b->epoch};
+    const tile t = tile_builder_add_structure(b, &node, b->program.param[index].dtype);
+    b->program.param[index].value = t.id;
+    return t;
+}
+
+static tile add_scalar(tile_builder *b, const char *call, const tile_param_info *info,
+                       const char *name) {
+    const int32_t index = add_param(b, call, info, name);
+    if (index < 0) return (tile){b, -1};
+    return tile_builder_scalar_param(b, index);
+}
+
+tile(tile_int_param)(tile_builder *b, const char *name) {
+    const tile_param_info info = {.kind = TILE_PARAM_INT, .dtype = TILE_I64, .value = -1};
+    return add_scalar(b, "tile_int_param", &info, name);
+}
+
+tile(tile_real_param)(tile_builder *b, const char *name, tile_dtype dtype) {
+    const tile_param_info info = {.kind = TILE_PARAM_REAL, .dtype = dtype, .value = -1};
+    if (b && (!tile_dtype_valid(dtype) || !tile_is_float(dtype)))
+        return tile_builder_fail(b, TILE_E_DTYPE, "tile_real_param: %s is not of a float dtype",
+                                 name ? name : "");
+    return add_scalar(b, "tile_real_param", &info, name);
+}
+
+tile(tile_block_index)(tile_builder *b, int axis) {
+    return tile_builder_axis_value(b, &tile_op_block_index, axis);
+}
+
+tile(tile_grid_size)(tile_builder *b, int axis) {
+    return tile_builder_axis_value(b, &tile_op_grid_size, axis);
+}
+
+tile(tile_int)(tile_builder *b, int64_t value) {
+    const tile_emission e = {.op = tile_op_find("full"),
+                             .attrs.n[0] = value,
+                             .has_shape = true,
+                             .shape = scalar,
+                             .has_dtype = true,
+                             .dtype = TILE_I64};
+    return tile_emit(b, &e);
+}
+
+tile(tile_real)(tile_builder *b, tile_dtype dtype, double value) {
+    if (b && (!tile_dtype_valid(dtype) || !tile_is_float(dtype)))
+        return tile_builder_fail(b, TILE_E_DTYPE, "tile_real: dtype %d is not a float", (int)dtype);
+    return tile_constant(b, dtype, scalar, value);
+}
+
+tile(tile_block_start)(tile_builder *b, int axis, int64_t step) {
+    const tile both[] = {(tile_block_index)(b, axis), (tile_int)(b, step)};
+    return tile_emit_elementwise(b, "mul", 2, both);
+}
+
+tile_offset tile_offset_shift(tile_offset at, tile_shape by) {
+    for (int d = 0; d < TILE_RANK_MAX && d < by.rank; d++) at.shift[d] += by.extent[d];
+    return at;
+}
+
+static bool check_count(tile_builder *b, tile count) {
+    if (!tile_is_good(count) || count.builder != b) {
+        tile_builder_fail(b, TILE_E_ARGUMENT,
+                          "tile_loop_begin: count is not a tile of this kernel");
+        return false;
+    }
+    if (tile_shape_of_tile(count).rank || tile_dtype_of(count) != TILE_I64) {
+        tile_builder_fail(b, TILE_E_DTYPE,
+                          "tile_loop_begin: count is %s of rank %d, expected int64 of rank 0",
+                          tile_dtype_name(tile_dtype_of(count)), tile_shape_of_tile(count).rank);
+        return false;
+    }
+    if (tile_value_is_launch_known(&b->program, count.id)) return true;
+    tile_builder_fail(b, TILE_E_ARGUMENT,
+                      "tile_loop_begin: count is not made of constants and integer parameters");
+    return false;
+}
+
+/* Whether every tile of a list may be used here. */
+static bool check_list(tile_builder *b, const char *call, const tile_list *list) {
+    if (list->count < 0 || list->count > TILE_CARRIED_MAX) {
+        tile_builder_fail(b, TILE_E_ARGUMENT, "%s: %d tiles, expected 0 to %d", call, list->count,
+                          TILE_CARRIED_MAX);
+        return false;
+    }
+    for (int k = 0; k < list->count; k++) {
+        const tile t = list->item[k];
+        if (tile_is_good(t) && t.builder == b && t.id < b->program.value_count &&
+            tile_region_within(&b->program, b->region, b->program.value[t.id].region))
+            continue;
+        tile_builder_fail(b, TILE_E_ARGUMENT, "%s: tile %d is not usable here", call, k + 1);
+        return false;
+    }
+    return true;
+}
+
+tile_loop(tile_loop_begin)(tile_builder *b, tile count, tile_list initial) {
+    tile_loop loop = {.builder = b, .node = -1, .index = {b, -1}, .carried_count = initial.count};
+    for (int k = 0; k < TILE_CARRIED_MAX; k++) loop.carried[k] = (tile){b, -1};
+    if (!b || b->status || !check_count(b, count) || !check_list(b, "tile_loop_begin", &initial))
+        return loop;
+    loop.node = tile_builder_loop_begin(b, count, initial.count, initial.item, false);
+    loop.index = tile_builder_loop_argument(b, loop.node, 0);
+    for (int k = 0; k < initial.count; k++)
+        loop.carried[k] = tile_builder_loop_argument(b, loop.node, 1 + k);
+    return loop;
+}
+
+static bool check_next(tile_builder *b, const tile_loop *loop, const tile_list *next) {
+    if (next->count != loop->carried_count) {
+        tile_builder_fail(b, TILE_E_ARGUMENT, "tile_loop_end: %d tiles, expected %d", next->count,
+                          loop->carried_count);
+        return false;
+    }
+    for (int k = 0; k < next->count; k++) {
+        const tile_value *v = &b->program.value[next->item[k].id];
+        const tile_value *w = &b->program.value[loop->carried[k].id];
+        char text[2][TILE_SHAPE_TEXT];
+        if (v->dtype == w->dtype && tile_shape_equal(v->shape, w->shape)) continue;
+        tile_builder_fail(b, TILE_E_SHAPE, "tile_loop_end: tile %d is %s %s, expected %s %s", k + 1,
+                          tile_dtype_name(v->dtype), tile_shape_text(v->shape, text[0]),
+                          tile_dtype_name(w->dtype), tile_shape_text(w->shape, text[1]));
+        return false;
+    }
+    return true;
+}
+
+void(tile_loop_end)(tile_loop *loop, tile_list next) {
+    tile_builder *b = loop ? loop->builder : NULL;
+    if (!b || b->status || loop->node < 0) return;
+    if (b->region != b->program.node[loop->node].region) {
+        tile_builder_fail(b, TILE_E_STATE, "tile_loop_end: another loop inside has not ended");
+        return;
+    }
+    if (!check_list(b, "tile_loop_end", &next) || !check_next(b, loop, &next)) return;
+    tile_builder_loop_end(b, loop->node, next.count, next.item);
+    for (int k = 0; k < next.count; k++)
+        loop->carried[k] = tile_builder_loop_result(b, loop->node, k);
+    loop->node = -1;
+}
+
+/* What the executable's analysis says of whole arrays. */
+static void note_accesses(tile_kernel *k) {
+    const tile_program *p = tile_executable_program(k->forward);
+    const tile_analysis *a = tile_executable_analysis(k->forward);
+    uint32_t written = 0;
+    for (int32_t i = 0; i < a->order_count; i++) {
+        const tile_node *n = &p->node[a->order[i]];
+        if (n->op == &tile_op_loop) continue;
+        if (!n->op->access) continue;
+        const uint32_t bit = (uint32_t)1 << n->param;
+        if (n->op->access != TILE_ACCESS_STORE) k->reads |= bit;
+        if (n->op->access != TILE_ACCESS_STORE && (written & bit)) k->reads_after_write |= bit;
+        if (n->op->access != TILE_ACCESS_LOAD) written |= bit;
+        if (n->op->access == TILE_ACCESS_STORE) tile_cover_of_store(p, a, n, &k->stores[n->param]);
+    }
+    k->writes = written;
+    for (int i = 0; i < p->param_count; i++) {
+        const uint32_t bit = (uint32_t)1 << i;
+        const bool both = (k->reads & bit) && (k->writes & bit);
+        if (both && !tile_blocks_apart(p, a, bit)) k->reads_after_write |= bit;
+        if (both && tile_program_has_loop(p)) k->reads_after_write |= bit;
+    }
+}
+
+/* Makes a kernel of a program, which is taken also on failure. */
+static tile_status kernel_of(tile_context *ctx, tile_program *program, tile_kernel **kernel) {
+    tile_kernel *k = tile_alloc(sizeof *k);
+    if (!k) {
+        tile_program_clear(program);
+        return TILE_E_MEMORY;
+    }
+    const tile_status status = tile_executable_create(ctx, program, &k->forward);
+    if (status) {
+        tile_free(k);
+        return status;
+    }
+    k->refs = 1;
+    k->ctx = tile_context_hold(ctx);
+    note_accesses(k);
+    *kernel = k;
+    return TILE_OK;
+}
+
+static tile_status end_with(tile_builder *b, tile_kernel **kernel) {
+    if (b->status) return tile_fail(b->status, "%s", b->message);
+    TILE_CHECK(kernel, TILE_E_ARGUMENT, "tile_kernel_end: kernel is NULL");
+    TILE_CHECK(b->region == 0, TILE_E_STATE, "tile_kernel_end: a loop of kernel %s has not ended",
+               b->program.name);
+    TILE_TRY(tile_program_prune(&b->program));
+    TILE_TRY(tile_program_verify(&b->program));
+    tile_program program = b->program;
+    b->program = (tile_program){.param_count = 0};
+    return kernel_of(b->ctx, &program, kernel);
+}
+
+tile_status(tile_kernel_end)(tile_builder *b, tile_kernel **kernel) {
+    TILE_CHECK(b, TILE_E_ARGUMENT, "tile_kernel_end: no builder: %s", tile_last_error());
+    const tile_status status = end_with(b, kernel);
+    tile_builder_destroy(b);
+    return status;
+}
+
+tile_kernel *tile_kernel_hold(tile_kernel *kernel) {
+    __atomic_add_fetch(&kernel->refs, 1, __ATOMIC_RELAXED);
+    return kernel;
+}
+
+void tile_kernel_destroy(tile_kernel *kernel) {
+    if (!kernel || __atomic_sub_fetch(&kernel->refs, 1, __ATOMIC_ACQ_REL) > 0) return;
+    while (kernel->plans) {
+        tile_adjoint_plan *plan = kernel->plans;
+        kernel->plans = plan->next;
+        tile_adjoint_plan_destroy(plan);
+    }
+    tile_executable_destroy(kernel->forward);
+    tile_kernel_destroy(kernel->own_adjoint);
+    tile_context *ctx = kernel->ctx;
+    tile_free(kernel);
+    tile_context_release(ctx);
+}
+
+tile_status tile_kernel_print(const tile_kernel *kernel, FILE *out) {
+    TILE_CHECK(kernel && out, TILE_E_ARGUMENT, "tile_kernel_print: %s is NULL",
+               kernel ? "out" : "kernel");
+    return tile_program_print(tile_executable_program(kernel->forward), out);
+}
+
+void tile_cover_of_store(const tile_program *p, const tile_analysis *a, const tile_node *n,
+                         tile_cover *cover) {
+    const tile_access_window w = tile_window_of_node(p, a, n);
+    if (n->parent != 0 || n->op->indexed) return;
+    tile_cover c = {.known = true, .rank = w.rank};
+    unsigned used = 0;
+    for (int d = 0; d < w.rank; d++) {
+        c.low[d] = w.at[d].constant;
+        c.extent[d] = w.extent[d];
+        c.axis[d] = -1;
+        if (!w.at[d].known || w.at[d].uniform >= 0) return;
+        for (int g = 0; g < TILE_GRID_RANK; g++) {
+            if (!w.at[d].coefficient[g]) continue;
+            if (c.axis[d] >= 0 || (used >> g & 1u)) return;
+            used |= 1u << g;
+            c.axis[d] = g;
+            c.step[d] = w.at[d].coefficient[g];
+        }
+        if (c.axis[d] >= 0 && (c.step[d] < 1 || c.step[d] > c.extent[d])) return;
+    }
+    *cover = c;
+}
+
+bool tile_cover_is_whole(const tile_cover *c, const int64_t *grid, const int64_t *extent) {
+    if (!c->known) return false;
+    for (int g = 0; g < TILE_GRID_RANK; g++)
+        if (grid[g] < 1) return false;
+    for (int d = 0; d < c->rank; d++) {
+        const int64_t blocks = c->axis[d] < 0 ? 1 : grid[c->axis[d]] + c->margin[c->axis[d]];
+        int64_t end;
+        if (c->low[d] > 0) return false;
+        if (__builtin_mul_overflow(blocks - 1, c->step[d], &end)) continue;
+        if (__builtin_add_overflow(end, c->low[d] + c->extent[d], &end)) continue;
+        if (end < extent[d]) return false;
+    }
+    return true;
+}

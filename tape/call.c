@@ -1,0 +1,159 @@
+/* call.c: host code on a tape. */
+#include <string.h>
+
+#include "core/status.h"
+#include "tape/tape.h"
+
+/* Arrays handed to a user's function: the declared ones or stand-ins, by operand. */
+typedef struct handed {
+    tile_array *reads[TILE_PARAMS_MAX], *writes[TILE_PARAMS_MAX], *dreads[TILE_PARAMS_MAX];
+    tile_array *own[3 * TILE_PARAMS_MAX]; /* to be destroyed */
+    int own_count;
+} handed;
+
+static void destroy_handed(handed *h) {
+    for (int k = 0; k < h->own_count; k++) tile_array_destroy(h->own[k]);
+}
+
+static tile_status keep_old_values(const tape_record *r) {
+    for (int32_t k = 0; k < r->count; k++)
+        if (r->operand[k].written && tile_array_count(r->operand[k].array) > 0)
+            TILE_TRY(tile_storage_will_write(r->operand[k].array->storage,
+                                             tile_array_range(r->operand[k].array)));
+    return TILE_OK;
+}
+
+tile_status tape_call_run(tape *t, tape_record *r) {
+    handed h = {.own_count = 0};
+    for (int32_t k = 0; k < r->count; k++) {
+        tape_operand *o = &r->operand[k];
+        if (k < r->call.read_count) {
+            h.reads[k] = o->array;
+            if (tile_array_count(o->array) == 0) continue;
+            o->need = tape_need_now(o->use, tile_array_range(o->array), t->count);
+            if (!o->need) return TILE_E_MEMORY;
+        } else {
+            h.writes[k - r->call.read_count] = o->array;
+        }
+    }
+    TILE_TRY(keep_old_values(r));
+    const bool running = t->running;
+    t->running = true;
+    const tile_status status = r->call.forward(r->call.user, h.reads, h.writes);
+    t->running = running;
+    return status;
+}
+
+static tile_status hand(handed *h, tile_status status, tile_array **place) {
+    if (!status) h->own[h->own_count++] = *place;
+    return status;
+}
+
+/* The values that an operand's need stands for, as an array. */
+static tile_status hand_values(tape *t, handed *h, const tape_operand *o, tile_array **place) {
+    tile_buffer *buffer = o->array->storage->buffer;
+    int64_t base = 0;
+    if (o->need && o->need->buffer) {
+        buffer = o->need->buffer;
+        base = o->need->base;
+    }
+    return hand(h, tape_stand_in(t->ctx, o->array, buffer, base, place), place);
+}
+
+/* A copy of what came in for a written array, which is then cleared. */
+static tile_status hand_upstream(tape *t, handed *h, const tape_operand *o, tile_array **place) {
+    const tile_array *a = o->array;
+    TILE_TRY(hand(h, tile_array_create(t->ctx, a->storage->dtype, a->shape, place), place));
+    if (!o->use->adjoint || !o->use->active) return TILE_OK;
+    const char *base = o->use->adjoint->data;
+    const size_t size = tile_dtype_size(a->storage->dtype);
+    tile_copy_strided(a->storage->dtype, a->shape, tile_array_address(*place), NULL,
+                      base + (size_t)a->offset * size, a->stride);
+    tape_zero_array(a, o->use->adjoint->data);
+    return TILE_OK;
+}
+
+static tile_status hand_all(tape *t, const tape_record *r, handed *h) {
+    const int reads = r->call.read_count;
+    for (int32_t k = 0; k < reads; k++) TILE_TRY(hand_values(t, h, &r->operand[k], &h->reads[k]));
+    for (int32_t k = reads; k < r->count; k++)
+        TILE_TRY(hand_upstream(t, h, &r->operand[k], &h->writes[k - reads]));
+    for (int32_t k = 0; k < reads; k++) {
+        const tape_operand *o = &r->operand[k];
+        h->dreads[k] = NULL;
+        if (!o->use->adjoint || !o->use->active) continue;
+        TILE_TRY(hand(h, tape_stand_in(t->ctx, o->array, o->use->adjoint, 0, &h->dreads[k]),
+                      &h->dreads[k]));
+    }
+    return TILE_OK;
+}
+
+tile_status tape_call_backward(tape *t, tape_record *r) {
+    handed h = {.own_count = 0};
+    for (int32_t k = 0; k < r->count; k++)
+        if (r->zero >> k & 1u) tape_fill_zero(r->operand[k].use->adjoint);
+    tile_status status = hand_all(t, r, &h);
+    if (!status && r->call.backward)
+        status = r->call.backward(r->call.user, h.reads, h.writes, h.dreads);
+    destroy_handed(&h);
+    return status;
+}
+
+static tile_status check(const tape *t, const tape_call *call) {
+    TILE_CHECK(t && call && call->forward, TILE_E_ARGUMENT, "tape_record_call: %s is NULL",
+               !t      ? "record"
+               : !call ? "call"
+                       : "forward");
+    TILE_CHECK(!t->broken && !t->running, TILE_E_STATE,
+               "tape_record_call: the tape is running or failed before");
+    const int count = call->read_count + call->write_count;
+    TILE_CHECK(call->read_count >= 0 && call->write_count >= 0 && count <= TILE_PARAMS_MAX,
+               TILE_E_ARGUMENT, "tape_record_call: %d reads and %d writes, at most %d together",
+               call->read_count, call->write_count, TILE_PARAMS_MAX);
+    TILE_CHECK((call->reads || !call->read_count) && (call->writes || !call->write_count),
+               TILE_E_ARGUMENT, "tape_record_call: reads or writes is NULL");
+    for (int k = 0; k < count; k++) {
+        const tile_array *a =
+            k < call->read_count ? call->reads[k] : call->writes[k - call->read_count];
+        TILE_CHECK(a, TILE_E_ARGUMENT, "tape_record_call: array %d is NULL", k);
+        TILE_CHECK(a->storage->ctx == t->ctx, TILE_E_ARGUMENT,
+                   "tape_record_call: array %d is of another context", k);
+    }
+    return TILE_OK;
+}
+
+static void note(tape_record *r) {
+    bool carries = false;
+    for (int32_t k = 0; k < r->count; k++)
+        if (r->operand[k].read && r->operand[k].use->active) carries = true;
+    for (int32_t k = 0; k < r->count; k++) {
+        tape_operand *o = &r->operand[k];
+        if (!o->written) continue;
+        o->use->written = true;
+        if (carries && tile_is_float(o->array->storage->dtype)) o->use->active = true;
+    }
+}
+
+tile_status tape_record_call(tape *t, const tape_call *call) {
+    TILE_TRY(check(t, call));
+    const int count = call->read_count + call->write_count;
+    tape_record *r = tape_record_new(t, TAPE_CALL, count);
+    if (!r) return TILE_E_MEMORY;
+    r->call = *call;
+    for (int k = 0; k < count; k++) {
+        const bool read = k < call->read_count;
+        tile_array *a = read ? call->reads[k] : call->writes[k - call->read_count];
+        tape_use *use = tape_use_of(t, a->storage);
+        if (!use) return TILE_E_MEMORY;
+        r->operand[k] = (tape_operand){.array = a, .use = use, .read = read, .written = !read};
+    }
+    for (int k = 0; k < count; k++) tile_array_hold(r->operand[k].array);
+    const tile_status status = tape_call_run(t, r);
+    if (status) {
+        tape_record_drop(r);
+        return status;
+    }
+    note(r);
+    tape_record_append(t, r);
+    return TILE_OK;
+}

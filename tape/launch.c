@@ -1,0 +1,384 @@
+/* launch.c: launches, recorded or not: checks, what must be kept, the run. */
+#include <string.h>
+
+#include "core/status.h"
+#include "tape/tape.h"
+
+/* A launch's arguments by parameter. */
+typedef struct launch {
+    tile_kernel *kernel;
+    const tile_program *program;
+    int64_t grid[TILE_GRID_RANK];
+    int count;
+    tile_array *array[TILE_PARAMS_MAX]; /* NULL: a scalar */
+    tile_scalar scalar[TILE_PARAMS_MAX];
+    tile_buffer *fresh[TILE_PARAMS_MAX]; /* what replaces a whole overwritten buffer */
+} launch;
+
+static const char *kind_name(int kind) {
+    static const char *const names[] = {"an array", "an integer", "a real"};
+    return names[kind];
+}
+
+static tile_status check_array(const launch *l, const tile_param_info *p, const tile_array *a) {
+    const char *kernel = l->program->name;
+    TILE_CHECK(a, TILE_E_ARGUMENT, "tile_launch: %s: array %s is NULL", kernel, p->name);
+    TILE_CHECK(a->storage->ctx == l->kernel->ctx, TILE_E_ARGUMENT,
+               "tile_launch: %s: array %s is of another context", kernel, p->name);
+    TILE_CHECK(a->storage->dtype == p->dtype, TILE_E_DTYPE,
+               "tile_launch: %s: array %s is %s, expected %s", kernel, p->name,
+               tile_dtype_name(a->storage->dtype), tile_dtype_name(p->dtype));
+    TILE_CHECK(a->shape.rank == p->rank, TILE_E_SHAPE,
+               "tile_launch: %s: array %s has rank %d, expected %d", kernel, p->name, a->shape.rank,
+               p->rank);
+    return TILE_OK;
+}
+
+static tile_status take_arguments(launch *l, tile_args args) {
+    const char *kernel = l->program->name;
+    TILE_CHECK(args.count == l->count, TILE_E_ARGUMENT,
+               "tile_launch: %s: %d arguments, expected %d", kernel, args.count, l->count);
+    TILE_CHECK(args.arg || !args.count, TILE_E_ARGUMENT, "tile_launch: %s: args.arg is NULL",
+               kernel);
+    for (int k = 0; k < l->count; k++) {
+        const tile_param_info *p = &l->program->param[k];
+        const tile_arg *arg = &args.arg[k];
+        TILE_CHECK((int)arg->kind == (int)p->kind, TILE_E_ARGUMENT,
+                   "tile_launch: %s: argument %s is %s, expected %s", kernel, p->name,
+                   (int)arg->kind <= 2 ? kind_name((int)arg->kind) : "of no kind",
+                   kind_name((int)p->kind));
+        l->array[k] = NULL;
+        l->fresh[k] = NULL;
+        if (arg->kind == TILE_ARG_ARRAY) {
+            TILE_TRY(check_array(l, p, arg->as.array));
+            l->array[k] = arg->as.array;
+            if (arg->as.array->storage->grad_of && (l->kernel->reads >> k & 1u))
+                TILE_TRY(tile_array_check_readable(arg->as.array, "tile_launch"));
+        } else if (arg->kind == TILE_ARG_INT) {
+            l->scalar[k].integer = arg->as.integer;
+        } else {
+            l->scalar[k].real = arg->as.real;
+        }
+    }
+    return TILE_OK;
+}
+
+static tile_status begin(launch *l, tile_kernel *kernel, tile_grid grid) {
+    l->kernel = kernel;
+    l->program = tile_executable_program(kernel->forward);
+    l->count = l->program->param_count;
+    int64_t blocks = 1;
+    for (int g = 0; g < TILE_GRID_RANK; g++) {
+        l->grid[g] = grid.blocks[g];
+        TILE_CHECK(grid.blocks[g] >= 0, TILE_E_ARGUMENT,
+                   "tile_launch: %s: the grid has %lld blocks along axis %d", l->program->name,
+                   (long long)grid.blocks[g], g);
+        TILE_CHECK(!__builtin_mul_overflow(blocks, grid.blocks[g], &blocks) && blocks <= (int64_t)1
+                                                                                             << 40,
+                   TILE_E_ARGUMENT, "tile_launch: %s: the grid has more than 2^40 blocks",
+                   l->program->name);
+    }
+    return TILE_OK;
+}
+
+static bool is_empty(const launch *l) {
+    return l->grid[0] == 0 || l->grid[1] == 0 || l->grid[2] == 0;
+}
+
+/* Fills only what the program has: the struct is large and this is the hot path. */
+static void bind(const launch *l, tile_buffer *stash, tile_bound *bound) {
+    memcpy(bound->grid, l->grid, sizeof bound->grid);
+    memcpy(bound->domain, l->grid, sizeof bound->domain);
+    bound->stash = stash ? stash->data : NULL;
+    for (int k = 0; k < l->count; k++) {
+        if (!l->array[k]) {
+            bound->scalar[k] = l->scalar[k];
+            continue;
+        }
+        void *address = tile_array_address(l->array[k]);
+        bound->array[k] = tape_memory(l->array[k], address, address);
+    }
+}
+
+static bool someone_needs(const tile_storage *s, tile_range range) {
+    for (const tile_watcher *w = s->watchers; w; w = w->next)
+        if (w->needs(w, range)) return true;
+    return false;
+}
+
+/* Whether parameter k alone overwrites every byte of its storage, after its own reads. */
+static bool replaces(const launch *l, int k) {
+    const tile_array *a = l->array[k];
+    if (a->storage->exposed || (l->kernel->reads_after_write >> k & 1u)) return false;
+    if (!tile_array_is_whole(a)) return false;
+    if (!tile_cover_is_whole(&l->kernel->stores[k], l->grid, a->shape.extent)) return false;
+    for (int j = 0; j < l->count; j++)
+        if (j != k && l->array[j] && l->array[j]->storage == a->storage) return false;
+    return true;
+}
+
+/* Before anything is written: old values that are needed are copied, or their buffer is replaced by
+ * a fresh one. Nothing is lost when it fails: a copy made for a record holds the right values. */
+static tile_status keep_old_values(launch *l) {
+    for (int k = 0; k < l->count; k++) {
+        if (!(l->kernel->writes >> k & 1u)) continue;
+        tile_storage *s = l->array[k]->storage;
+        if (!s->watchers || tile_array_count(l->array[k]) == 0) continue;
+        const tile_range range = tile_array_range(l->array[k]);
+        if (!someone_needs(s, range)) continue;
+        if (replaces(l, k)) {
+            TILE_TRY(tile_buffer_create(s->ctx, s->bytes, &l->fresh[k]));
+        } else {
+            TILE_TRY(tile_storage_will_write(s, range));
+        }
+    }
+    return TILE_OK;
+}
+
+static void drop_fresh(launch *l) {
+    for (int k = 0; k < l->count; k++) {
+        tile_buffer_release(l->fresh[k]);
+        l->fresh[k] = NULL;
+    }
+}
+
+/* The watchers take the old buffers; the storages go on with the fresh ones. Reads still see the old
+ * ones. l->fresh holds the old buffers afterwards. */
+static tile_status replace_buffers(launch *l, tile_bound *bound) {
+    for (int k = 0; k < l->count; k++) {
+        if (!l->fresh[k]) continue;
+        tile_storage *s = l->array[k]->storage;
+        const tile_range all = {0, (int64_t)s->bytes};
+        for (tile_watcher *w = s->watchers; w; w = w->next)
+            if (w->needs(w, all)) TILE_TRY(w->save(w, all, s->buffer));
+        tile_buffer *old = s->buffer;
+        s->buffer = l->fresh[k];
+        l->fresh[k] = old;
+        bound->array[k].write = tile_array_address(l->array[k]);
+    }
+    return TILE_OK;
+}
+
+static tile_status run(launch *l, tile_executable *exe, tile_buffer *stash) {
+    tile_bound bound;
+    bind(l, stash, &bound);
+    TILE_TRY(tile_executable_reserve(exe, &bound));
+    tile_status status = keep_old_values(l);
+    if (!status) status = replace_buffers(l, &bound);
+    if (!status) status = tile_execute(exe, &bound);
+    drop_fresh(l);
+    return status;
+}
+
+static bool same_elements(const tile_array *a, const tile_array *b) {
+    if (a == b) return true;
+    if (a->storage != b->storage || a->offset != b->offset) return false;
+    if (!tile_shape_equal(a->shape, b->shape)) return false;
+    return !memcmp(a->stride, b->stride, (size_t)a->shape.rank * sizeof *a->stride);
+}
+
+static bool ranges_meet(const tile_array *a, const tile_array *b) {
+    if (tile_array_count(a) == 0 || tile_array_count(b) == 0) return false;
+    const tile_range x = tile_array_range(a), y = tile_array_range(b);
+    return x.low < y.high && y.low < x.high;
+}
+
+/* Which parameters are the same array, and whether the others stay out of each other's way. */
+static void find_classes(const tape_record *r, tile_adjoint_key *key) {
+    key->apart = true;
+    for (int k = 0; k < r->count; k++) {
+        const tile_array *a = r->operand[k].array;
+        key->same[k] = (int8_t)k;
+        if (!a) continue;
+        if (tile_array_overlaps_itself(a)) key->apart = false;
+        for (int j = 0; j < k; j++) {
+            const tile_array *b = r->operand[j].array;
+            if (!b || b->storage != a->storage || key->same[j] != j) continue;
+            if (same_elements(a, b)) {
+                key->same[k] = (int8_t)j;
+                break;
+            }
+            if (ranges_meet(a, b)) key->apart = false;
+        }
+    }
+}
+
+/* Bits of the operands that carry a gradient in, and of those that bring one back. */
+static void find_active(const tape_record *r, tile_adjoint_key *key) {
+    const tile_program *p = tile_executable_program(r->kernel->forward);
+    uint32_t floats = 0;
+    for (int k = 0; k < r->count; k++) {
+        if (!r->operand[k].array || !tile_is_float(p->param[k].dtype)) continue;
+        floats |= (uint32_t)1 << k;
+        if (r->operand[k].use->active) key->active |= (uint32_t)1 << k;
+    }
+    const bool carries = !r->foreign && (key->active & r->kernel->reads);
+    for (int k = 0; k < r->count; k++)
+        if ((floats & r->kernel->writes) >> k & 1u)
+            if (carries || r->operand[k].use->active) key->upstream |= (uint32_t)1 << k;
+    if (r->foreign) key->active = 0;
+}
+
+static tile_status ask_for_values(tape *t, tape_record *r) {
+    for (int k = 0; r->plan && k < r->count; k++) {
+        tape_operand *o = &r->operand[k];
+        if (!(r->plan->values >> k & 1u) || tile_array_count(o->array) == 0) continue;
+        o->need = tape_need_now(o->use, tile_array_range(o->array), t->count);
+        if (!o->need) return TILE_E_MEMORY;
+    }
+    return TILE_OK;
+}
+
+static tile_status find_plan(tape_record *r) {
+    tile_adjoint_key key;
+    memset(&key, 0, sizeof key);
+    find_classes(r, &key);
+    find_active(r, &key);
+    if (!(key.active & r->kernel->reads) && !key.upstream) return TILE_OK;
+    return tile_kernel_adjoint(r->kernel, &key, &r->plan);
+}
+
+/* A record of a launch, with what its adjoint will need held. Not on the tape yet. */
+static tile_status make_record(tape *t, const launch *l, bool foreign, tape_record **record) {
+    tape_record *r = tape_record_new(t, TAPE_LAUNCH, l->count);
+    if (!r) return TILE_E_MEMORY;
+    r->foreign = foreign;
+    memcpy(r->grid, l->grid, sizeof r->grid);
+    for (int k = 0; k < l->count; k++) {
+        tape_operand *o = &r->operand[k];
+        r->scalar[k] = l->scalar[k];
+        if (!l->array[k]) continue;
+        o->use = tape_use_of(t, l->array[k]->storage);
+        if (!o->use) return TILE_E_MEMORY;
+        o->array = l->array[k];
+        o->read = l->kernel->reads >> k & 1u;
+        o->written = l->kernel->writes >> k & 1u;
+    }
+    r->kernel = l->kernel;
+    const tile_status status = find_plan(r);
+    /* From here on the record holds what it names. */
+    for (int k = 0; k < l->count; k++)
+        if (r->operand[k].array) tile_array_hold(r->operand[k].array);
+    tile_kernel_hold(r->kernel);
+    *record = r;
+    return status;
+}
+
+static void note_written(tape_record *r) {
+    for (int k = 0; k < r->count; k++) {
+        tape_operand *o = &r->operand[k];
+        if (!o->written) continue;
+        if (r->foreign) {
+            o->use->outside = true;
+        } else {
+            o->use->written = true;
+        }
+        if (r->plan && (r->plan->key.upstream >> k & 1u)) o->use->active = true;
+    }
+}
+
+static tile_status make_stash(tape_record *r, const launch *l) {
+    tile_bound bound;
+    size_t bytes;
+    bind(l, NULL, &bound);
+    TILE_TRY(tile_stash_bytes(r->plan->augmented, &bound, &bytes));
+    return tile_buffer_create(l->kernel->ctx, bytes, &r->stash);
+}
+
+static tile_status run_record(tape *t, tape_record *r, launch *l) {
+    const bool keeps = r->plan && r->plan->augmented && !r->foreign;
+    TILE_TRY(ask_for_values(t, r));
+    if (keeps) TILE_TRY(make_stash(r, l));
+    return run(l, keeps ? r->plan->augmented : l->kernel->forward, r->stash);
+}
+
+tile_status tape_launch_run(tape *t, tape_record *r) {
+    launch l;
+    const tile_grid grid = {{r->grid[0], r->grid[1], r->grid[2]}};
+    TILE_TRY(begin(&l, r->kernel, grid));
+    for (int k = 0; k < l.count; k++) {
+        l.array[k] = r->operand[k].array;
+        l.scalar[k] = r->scalar[k];
+        l.fresh[k] = NULL;
+    }
+    return run_record(t, r, &l);
+}
+
+typedef struct foreign_records {
+    int count;
+    tape *tape[TILE_PARAMS_MAX];
+    tape_record *record[TILE_PARAMS_MAX];
+} foreign_records;
+
+static bool is_known(const foreign_records *f, const tape *t) {
+    for (int k = 0; k < f->count; k++)
+        if (f->tape[k] == t) return true;
+    return false;
+}
+
+/* A record on each tape, other than own, that uses an array which the launch writes. */
+static tile_status make_foreign(const launch *l, const tape *own, foreign_records *f) {
+    for (int k = 0; k < l->count; k++) {
+        if (!(l->kernel->writes >> k & 1u)) continue;
+        for (tile_watcher *w = l->array[k]->storage->watchers; w; w = w->next) {
+            tape *t = ((tape_use *)w)->record;
+            if (t == own || t->running || is_known(f, t) || f->count == TILE_PARAMS_MAX) continue;
+            f->tape[f->count] = t;
+            f->record[f->count] = NULL;
+            f->count++;
+            tape_record **r = &f->record[f->count - 1];
+            TILE_TRY(make_record(t, l, true, r));
+            TILE_TRY(ask_for_values(t, *r));
+        }
+    }
+    return TILE_OK;
+}
+
+static void finish_foreign(foreign_records *f, bool good) {
+    for (int k = 0; k < f->count; k++) {
+        if (!f->record[k]) continue;
+        if (!good) {
+            tape_record_drop(f->record[k]);
+            continue;
+        }
+        note_written(f->record[k]);
+        tape_record_append(f->tape[k], f->record[k]);
+    }
+}
+
+static bool is_watched(const launch *l) {
+    for (int k = 0; k < l->count; k++)
+        if ((l->kernel->writes >> k & 1u) && l->array[k]->storage->watchers) return true;
+    return false;
+}
+
+static tile_status launch_recorded(tape *t, launch *l) {
+    tape_record *r = NULL;
+    tile_status status = make_record(t, l, false, &r);
+    if (!status) status = run_record(t, r, l);
+    if (status) {
+        if (r) tape_record_drop(r);
+        return status;
+    }
+    note_written(r);
+    tape_record_append(t, r);
+    return TILE_OK;
+}
+
+tile_status tile_launch(tape *record, tile_kernel *kernel, tile_grid grid, tile_args args) {
+    launch l;
+    foreign_records foreign;
+    foreign.count = 0;
+    TILE_CHECK(kernel, TILE_E_ARGUMENT, "tile_launch: kernel is NULL");
+    TILE_TRY(begin(&l, kernel, grid));
+    TILE_TRY(take_arguments(&l, args));
+    TILE_CHECK(!record || record->ctx == kernel->ctx, TILE_E_ARGUMENT,
+               "tile_launch: %s: the tape is of another context", l.program->name);
+    TILE_CHECK(!record || !record->broken, TILE_E_STATE,
+               "tile_launch: %s: the tape failed before and must be reset", l.program->name);
+    if (is_empty(&l)) return TILE_OK;
+    tile_status status = is_watched(&l) ? make_foreign(&l, record, &foreign) : TILE_OK;
+    if (!status) status = record ? launch_recorded(record, &l) : run(&l, kernel->forward, NULL);
+    finish_foreign(&foreign, !status);
+    return status;
+}

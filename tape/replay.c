@@ -1,0 +1,148 @@
+/* replay.c: running a recording again. */
+#include <string.h>
+
+#include "core/status.h"
+#include "tape/tape.h"
+
+/* Whether a replay can restore what somebody else's launch wrote: every byte, or nothing the tape
+ * itself writes. */
+static tile_status check_foreign(const tape *t) {
+    for (int32_t i = 0; i < t->count; i++) {
+        const tape_record *r = t->record[i];
+        if (r->kind != TAPE_LAUNCH || !r->foreign) continue;
+        for (int32_t k = 0; k < r->count; k++)
+            TILE_CHECK(!r->operand[k].written || !r->operand[k].use->written, TILE_E_STATE,
+                       "tape_replay: record %d (%s) was launched outside of the tape on an array "
+                       "that the tape writes",
+                       (int)i, tile_executable_program(r->kernel->forward)->name);
+    }
+    return TILE_OK;
+}
+
+/* Arrays that the tape writes begin as they were at their first use. */
+static tile_status restore_initial(tape *t) {
+    for (tape_use *u = t->uses; u; u = u->next) {
+        if (!u->written || !u->initial->buffer) continue;
+        tile_storage *s = u->storage;
+        TILE_TRY(tile_storage_will_write(s, (tile_range){0, (int64_t)s->bytes}));
+        memcpy(s->buffer->data, u->initial->buffer->data, s->bytes);
+    }
+    return TILE_OK;
+}
+
+/* What the host wrote in between is written again, but for arrays that the tape only reads. */
+static tile_status rerun_outside(tape *t, tape_record *r, const void *values) {
+    tape_operand *o = &r->operand[0];
+    tile_array *a = o->array;
+    if (o->use->written) {
+        TILE_TRY(tile_storage_will_write(a->storage, tile_array_range(a)));
+        tile_copy_strided(a->storage->dtype, a->shape, tile_array_address(a), a->stride, values,
+                          a->stride);
+    }
+    o->need = tape_need_now(o->use, tile_array_range(a), t->count);
+    return o->need ? TILE_OK : TILE_E_MEMORY;
+}
+
+/* A need on its own, apart from the record, while the record is run again. */
+static tile_status rerun(tape *t, tape_record *r) {
+    if (r->kind == TAPE_RETAIN) return TILE_OK;
+    tape_need *values = NULL;
+    if (r->kind == TAPE_OUTSIDE) {
+        values = r->operand[0].need;
+        r->operand[0].need = NULL;
+    }
+    tape_record_drop_values(r);
+    if (r->kind == TAPE_CALL) return tape_call_run(t, r);
+    if (r->kind == TAPE_LAUNCH) return r->foreign ? TILE_OK : tape_launch_run(t, r);
+    const tile_status status =
+        rerun_outside(t, r, values ? tape_need_address(values, r->operand[0].array) : NULL);
+    tape_need_release(values);
+    return status;
+}
+
+static tile_status replay(tape *t) {
+    for (int32_t i = 0; i < t->count; i++)
+        if (t->record[i]->kind == TAPE_LAUNCH || t->record[i]->kind == TAPE_CALL)
+            tape_record_drop_values(t->record[i]);
+    TILE_TRY(restore_initial(t));
+    for (int32_t i = 0; i < t->count; i++) TILE_TRY(rerun(t, t->record[i]));
+    return TILE_OK;
+}
+
+tile_status tape_replay(tape *t) {
+    TILE_CHECK(t, TILE_E_ARGUMENT, "tape_replay: record is NULL");
+    TILE_CHECK(!t->broken, TILE_E_STATE, "tape_replay: the tape failed before and must be reset");
+    TILE_CHECK(!t->running, TILE_E_STATE, "tape_replay: the tape is running");
+    TILE_TRY(check_foreign(t));
+    t->running = true;
+    const tile_status status = replay(t);
+    t->running = false;
+    if (status) t->broken = status;
+    return status;
+}
+
+static const void *initial_address(const tape *t, const tile_array *a) {
+    const tape_use *u = tape_find_use(t, a->storage);
+    if (!u || !u->written) return tile_array_address(a);
+    return tape_need_address(u->initial, a);
+}
+
+tile_status tape_initial_read(tape *t, tile_array *a, void *host, size_t bytes) {
+    const size_t size = tile_dtype_size(a->storage->dtype);
+    TILE_CHECK(bytes == (size_t)tile_array_count(a) * size, TILE_E_ARGUMENT,
+               "tape_initial_read: %zu bytes", bytes);
+    tile_copy_strided(a->storage->dtype, a->shape, host, NULL, initial_address(t, a), a->stride);
+    return TILE_OK;
+}
+
+/* The initial need of a written storage is kept already or is copied now; it is the tape's alone
+ * unless a record needs the same version, so it gets a buffer of its own first. */
+static tile_status own_initial(tape_use *u) {
+    tape_need *need = u->initial;
+    if (need->buffer && need->buffer->refs == 1) return TILE_OK;
+    tile_buffer *copy;
+    TILE_TRY(tile_buffer_create(u->storage->ctx, u->storage->bytes, &copy));
+    const char *from = need->buffer ? need->buffer->data : u->storage->buffer->data;
+    memcpy(copy->data, from, u->storage->bytes);
+    if (need->buffer) {
+        tile_buffer_release(need->buffer);
+        need->buffer = copy;
+        return TILE_OK;
+    }
+    tape_need_unlive(need);
+    need->buffer = copy;
+    need->base = 0;
+    return TILE_OK;
+}
+
+tile_status tape_initial_write(tape *t, tile_array *a, const void *host, size_t bytes) {
+    tape_use *u = tape_find_use(t, a->storage);
+    const size_t size = tile_dtype_size(a->storage->dtype);
+    TILE_CHECK(bytes == (size_t)tile_array_count(a) * size, TILE_E_ARGUMENT,
+               "tape_initial_write: %zu bytes", bytes);
+    char *to;
+    if (u && u->written) {
+        TILE_TRY(own_initial(u));
+        to = (char *)u->initial->buffer->data + (size_t)a->offset * size;
+    } else {
+        TILE_TRY(tile_storage_will_write(a->storage, tile_array_range(a)));
+        to = tile_array_address(a);
+    }
+    tile_copy_strided(a->storage->dtype, a->shape, to, a->stride, host, NULL);
+    return TILE_OK;
+}
+
+int tape_grad_arrays(tape *t, tile_array **out, int most) {
+    int count = 0;
+    for (tape_use *u = t->uses; u; u = u->next) {
+        if (!u->storage->grad) continue;
+        const int64_t n = (int64_t)(u->storage->bytes / tile_dtype_size(u->storage->dtype));
+        if (count < most &&
+            tile_array_over(u->storage, (tile_shape){1, {n}}, NULL, 0, &out[count])) {
+            while (count > 0) tile_array_destroy(out[--count]);
+            return -1;
+        }
+        count++;
+    }
+    return count;
+}

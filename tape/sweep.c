@@ -1,0 +1,188 @@
+/* sweep.c: backward: the reverse sweep over the records. */
+#include <string.h>
+
+#include "core/status.h"
+#include "tape/sweep.h"
+
+void tape_bind_step(const tape_record *r, const tile_adjoint_step *step, tile_bound *bound) {
+    for (int g = 0; g < TILE_GRID_RANK; g++) {
+        bound->domain[g] = r->grid[g];
+        bound->grid[g] = r->grid[g] + step->margin[g];
+    }
+    bound->stash = r->stash ? r->stash->data : NULL;
+    int grad = r->count;
+    for (int k = 0; k < r->count; k++) {
+        const tape_operand *o = &r->operand[k];
+        bound->scalar[k] = r->scalar[k];
+        if (!o->array) continue;
+        const void *values = o->need ? tape_need_address(o->need, o->array) : NULL;
+        bound->array[k] = tape_memory(o->array, values, NULL);
+    }
+    for (int k = 0; k < r->count; k++) {
+        const tape_operand *o = &r->operand[k];
+        if (!(step->grads >> k & 1u)) continue;
+        void *adjoint = NULL;
+        if (o->use->adjoint)
+            adjoint = (char *)o->use->adjoint->data +
+                      (size_t)o->array->offset * tile_dtype_size(o->array->storage->dtype);
+        bound->array[grad++] = tape_memory(o->array, adjoint, adjoint);
+    }
+}
+
+static void release_adjoints(tape *t) {
+    for (tape_use *u = t->uses; u; u = u->next) {
+        tile_buffer_release(u->adjoint);
+        u->adjoint = NULL;
+    }
+}
+
+static tile_status take_adjoints(tape *t) {
+    for (tape_use *u = t->uses; u; u = u->next) {
+        tile_storage *grad = u->storage->grad;
+        if (grad) TILE_TRY(tile_storage_will_write(grad, (tile_range){0, (int64_t)grad->bytes}));
+        if (u->direct) {
+            u->adjoint = tile_buffer_hold(grad->buffer);
+        } else if (u->wanted) {
+            TILE_TRY(tile_buffer_create(t->ctx, u->storage->bytes, &u->adjoint));
+        }
+    }
+    return TILE_OK;
+}
+
+static void *adjoint_address(const tape_use *u, const tile_array *a) {
+    return (char *)u->adjoint->data + (size_t)a->offset * tile_dtype_size(a->storage->dtype);
+}
+
+static void plant_seeds(tape *t, int count, tile_array *const *array, tile_array *const *seed) {
+    static const float one32 = 1;
+    static const double one64 = 1;
+    for (int k = 0; k < count; k++) {
+        tape_use *u = tape_find_use(t, array[k]->storage);
+        if (u && !u->direct) tape_fill_zero(u->adjoint);
+    }
+    for (int k = 0; k < count; k++) {
+        const tile_array *a = array[k];
+        tape_use *u = tape_find_use(t, a->storage);
+        if (!u) continue;
+        const void *from = a->storage->dtype == TILE_F32 ? (const void *)&one32 : &one64;
+        const int64_t *stride = a->stride;
+        if (seed) {
+            from = tile_array_address(seed[k]);
+            stride = seed[k]->stride;
+        }
+        tape_add_array(a, adjoint_address(u, a), a->stride, from, stride);
+    }
+}
+
+static tile_status sweep_launch(tape_record *r) {
+    tile_bound bound;
+    for (int k = 0; k < r->count; k++)
+        if (r->zero >> k & 1u) tape_fill_zero(r->operand[k].use->adjoint);
+    for (int i = 0; i < r->sweep->count; i++) {
+        if (r->skip >> i & 1u) continue;
+        tape_bind_step(r, &r->sweep->step[i], &bound);
+        TILE_TRY(tile_execute(r->sweep->step[i].exe, &bound));
+    }
+    return TILE_OK;
+}
+
+static void sweep_retain(const tape_record *r) {
+    const tile_array *a = r->operand[0].array;
+    if (r->skip) {
+        tape_fill_zero(r->retained->storage->buffer);
+    } else {
+        tile_copy_strided(a->storage->dtype, a->shape, tile_array_address(r->retained), NULL,
+                          adjoint_address(r->operand[0].use, a), a->stride);
+    }
+}
+
+static tile_status sweep_record(tape *t, tape_record *r) {
+    switch (r->kind) {
+    case TAPE_LAUNCH: return r->sweep ? sweep_launch(r) : TILE_OK;
+    case TAPE_CALL: return r->skip ? TILE_OK : tape_call_backward(t, r);
+    case TAPE_OUTSIDE:
+        if (!r->skip) tape_zero_array(r->operand[0].array, r->operand[0].use->adjoint->data);
+        return TILE_OK;
+    case TAPE_RETAIN: sweep_retain(r); return TILE_OK;
+    }
+    return TILE_OK;
+}
+
+/* The rest of the requested gradients: what is left at the first version is added. */
+static void add_gradients(tape *t) {
+    static const int64_t one[TILE_RANK_MAX] = {1};
+    for (tape_use *u = t->uses; u; u = u->next) {
+        if (!u->storage->grad || u->direct || !u->planned || !u->wanted) continue;
+        tile_storage flat_storage = {.dtype = u->storage->dtype};
+        const int64_t count = (int64_t)(u->storage->bytes / tile_dtype_size(u->storage->dtype));
+        const tile_array flat = {.storage = &flat_storage, .shape = {1, {count}}, .stride = {1}};
+        tape_add_array(&flat, u->storage->grad->buffer->data, one, u->adjoint->data, one);
+    }
+}
+
+static tile_status sweep(tape *t, int count, tile_array *const *array, tile_array *const *seed) {
+    TILE_TRY(tape_plan_sweep(t, count, array));
+    TILE_TRY(take_adjoints(t));
+    plant_seeds(t, count, array, seed);
+    for (int32_t i = t->count - 1; i >= 0; i--) {
+        const tile_status status = sweep_record(t, t->record[i]);
+        if (!status) continue;
+        for (tape_use *u = t->uses; u; u = u->next)
+            if (u->direct && u->wanted) u->storage->grad_invalid = true;
+        return status;
+    }
+    add_gradients(t);
+    return TILE_OK;
+}
+
+static tile_status check_one(const tape *t, const char *call, int k, const tile_array *a,
+                             const tile_array *seed, bool seeded) {
+    TILE_CHECK(a, TILE_E_ARGUMENT, "%s: array %d is NULL", call, k);
+    TILE_CHECK(a->storage->ctx == t->ctx, TILE_E_ARGUMENT, "%s: array %d is of another context",
+               call, k);
+    TILE_CHECK(tile_is_float(a->storage->dtype), TILE_E_DTYPE, "%s: array %d is %s, wanted a float",
+               call, k, tile_dtype_name(a->storage->dtype));
+    if (!seeded) {
+        TILE_CHECK(tile_array_count(a) == 1, TILE_E_SHAPE, "%s: loss has %lld elements, expected 1",
+                   call, (long long)tile_array_count(a));
+        return TILE_OK;
+    }
+    char text[2][TILE_SHAPE_TEXT];
+    TILE_CHECK(seed, TILE_E_ARGUMENT, "%s: seed %d is NULL", call, k);
+    TILE_CHECK(seed->storage->ctx == t->ctx, TILE_E_ARGUMENT, "%s: seed %d is of another context",
+               call, k);
+    TILE_CHECK(seed->storage->dtype == a->storage->dtype, TILE_E_DTYPE,
+               "%s: seed %d is %s, its array is %s", call, k, tile_dtype_name(seed->storage->dtype),
+               tile_dtype_name(a->storage->dtype));
+    TILE_CHECK(tile_shape_equal(seed->shape, a->shape), TILE_E_SHAPE,
+               "%s: seed %d is %s, its array is %s", call, k, tile_shape_text(seed->shape, text[0]),
+               tile_shape_text(a->shape, text[1]));
+    return TILE_OK;
+}
+
+static tile_status backward(tape *t, const char *call, int count, tile_array *const *array,
+                            tile_array *const *seed) {
+    TILE_CHECK(t, TILE_E_ARGUMENT, "%s: record is NULL", call);
+    TILE_CHECK(count >= 1 && array, TILE_E_ARGUMENT, "%s: no arrays are given", call);
+    TILE_CHECK(t->count > 0, TILE_E_STATE, "%s: the tape is empty", call);
+    TILE_CHECK(!t->running, TILE_E_STATE, "%s: the tape is running", call);
+    TILE_CHECK(!t->broken, TILE_E_STATE, "%s: the tape failed before and must be reset", call);
+    TILE_TRY(tile_context_sync(t->ctx));
+    for (int k = 0; k < count; k++)
+        TILE_TRY(check_one(t, call, k, array[k], seed ? seed[k] : NULL, seed != NULL));
+    t->running = true;
+    const tile_status status = sweep(t, count, array, seed);
+    t->running = false;
+    release_adjoints(t);
+    return status;
+}
+
+tile_status tape_backward(tape *record, tile_array *loss) {
+    return backward(record, "tape_backward", 1, &loss, NULL);
+}
+
+tile_status tape_backward_seeds(tape *record, int count, tile_array *const *array,
+                                tile_array *const *seed) {
+    TILE_CHECK(seed, TILE_E_ARGUMENT, "tape_backward_seeds: seed is NULL");
+    return backward(record, "tape_backward_seeds", count, array, seed);
+}

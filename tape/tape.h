@@ -1,0 +1,169 @@
+/* tape.h: what a tape is made of; private to tape/.
+ *
+ * A tape is a list of records. For each storage it meets it has a use, which watches the storage:
+ * values that a record's adjoint needs are asked for as needs (a byte range of the storage at that
+ * time); when anything is about to overwrite the range, the use keeps the old bytes. So backward is
+ * bound to values, never to arrays. */
+#ifndef TILE_TAPE_TAPE_H
+#define TILE_TAPE_TAPE_H
+
+#include "core/array.h"
+#include "core/context.h"
+#include "core/kernel.h"
+#include "tape/tape_api.h"
+
+typedef struct tape_use tape_use;
+typedef struct tape_record tape_record;
+
+/* Values of a range at some time. Live: they are still in the storage. */
+typedef struct tape_need {
+    struct tape_need *next; /* in the free list */
+    tape_use *use;
+    int64_t refs;
+    tile_range range;
+    tile_buffer *buffer; /* kept bytes; NULL: live */
+    int64_t base;        /* byte of the storage that the buffer's first byte stands for */
+    bool initial;        /* for replays, not for an adjoint */
+    int64_t reader;      /* number of a record that needs it, for messages */
+} tape_need;
+
+/* A storage on a tape. */
+struct tape_use {
+    tile_watcher watcher; /* first: the storage knows this */
+    tape *record;
+    tile_storage *storage;
+    tape_use *next;
+    tape_need **live; /* by range.low */
+    int32_t live_count, live_capacity;
+    int64_t longest;    /* range that was ever live */
+    tape_need *initial; /* what the storage held at its first use */
+    bool active;        /* has a gradient, or something active was written to it */
+    bool written;       /* by a record */
+    bool outside;       /* by somebody else, noted as a record */
+
+    /* During a reverse sweep. */
+    tile_buffer *adjoint;
+    bool present; /* false: the adjoint is zero and the buffer's content undefined */
+    bool planned; /* present, as the plan of the sweep goes */
+    bool direct;  /* the adjoint is the gradient itself */
+    bool wanted;  /* some step touches it */
+};
+
+typedef enum tape_kind { TAPE_LAUNCH, TAPE_CALL, TAPE_OUTSIDE, TAPE_RETAIN } tape_kind;
+
+/* One array of a record. */
+typedef struct tape_operand {
+    tile_array *array;
+    tape_use *use;
+    tape_need *need; /* its values before the record (outside: after); NULL: not needed */
+    bool read, written;
+} tape_operand;
+
+struct tape_record {
+    tape_kind kind;
+    int32_t count; /* operands: launch: one per parameter, array NULL for scalars */
+    tape_operand *operand;
+    bool foreign; /* a launch that was not on this tape: its results are constants */
+
+    /* Launch. */
+    tile_kernel *kernel;
+    int64_t grid[TILE_GRID_RANK];
+    tile_scalar *scalar;
+    const tile_adjoint_plan *plan; /* as recorded, decides what is kept; NULL: nothing active */
+    tile_buffer *stash;
+
+    /* Call. */
+    tape_call call;
+
+    /* Retain. */
+    tile_array *retained;
+
+    /* As planned for a sweep. */
+    const tile_adjoint_plan *sweep;
+    uint32_t zero; /* operands whose adjoint is filled with zeros first */
+    uint32_t drop; /* operands whose adjoint is zero afterwards */
+    uint32_t skip; /* steps (bits) that need not run */
+};
+
+enum { TAPE_CHUNK = 1 << 16 };
+
+typedef struct tape_chunk {
+    struct tape_chunk *next;
+    size_t used, bytes;
+} tape_chunk;
+
+struct tape {
+    tile_context *ctx;
+    tape_options options;
+    tape_record **record;
+    int32_t count, capacity;
+    tape_use *uses;
+    tape_need *free_needs;
+    tape_chunk *chunks, *spare; /* records live in chunks; spare ones are kept for reuse */
+    tile_status broken;         /* why backward is refused until reset */
+    bool running; /* a call or replay of this tape runs: its writes are no outside's */
+};
+
+/* The tape's use of a storage, made when there is none. NULL: no memory. */
+tape_use *tape_use_of(tape *t, tile_storage *storage);
+tape_use *tape_find_use(const tape *t, const tile_storage *storage);
+void tape_free_uses(tape *t);
+
+/* A reference to the values of a range as they are now. NULL: no memory. */
+tape_need *tape_need_now(tape_use *use, tile_range range, int64_t reader);
+void tape_need_release(tape_need *need);
+
+/* Takes a need off the live ones, when it has a buffer of its own from now on. */
+void tape_need_unlive(tape_need *need);
+
+/* Where element 0 of the array was, in the bytes that the need stands for. */
+const void *tape_need_address(const tape_need *need, const tile_array *array);
+
+/* Memory that lives until the tape is reset. NULL: none. */
+void *tape_take(tape *t, size_t bytes);
+
+/* A new record with operands, not yet on the tape. */
+tape_record *tape_record_new(tape *t, tape_kind kind, int32_t operands);
+
+/* Puts it there. Room must have been made by tape_record_new. */
+void tape_record_append(tape *t, tape_record *r);
+
+/* Drops the last records, down to count. Only for records that wrote to arrays of their own. */
+void tape_forget(tape *t, int32_t count);
+
+/* Lets go of what a record holds, not of its memory. */
+void tape_record_drop(tape_record *r);
+
+/* Lets go of the values that a record holds, before it is run again. */
+void tape_record_drop_values(tape_record *r);
+
+/* Runs a prepared launch record: asks for the needs, keeps what is overwritten, runs the kernel. */
+tile_status tape_launch_run(tape *t, tape_record *r) TILE_MUST_USE;
+
+/* Fills memory descriptors of an array at an address. */
+tile_memory tape_memory(const tile_array *array, const void *read, void *write);
+
+tile_status tape_call_run(tape *t, tape_record *r) TILE_MUST_USE;
+tile_status tape_call_backward(tape *t, tape_record *r) TILE_MUST_USE;
+
+/* An array over bytes that are not a storage of the user's: shape and strides as array's. */
+tile_status tape_stand_in(tile_context *ctx, const tile_array *array, tile_buffer *buffer,
+                          int64_t base_bytes, tile_array **stand_in) TILE_MUST_USE;
+
+void tape_fill_zero(tile_buffer *buffer);
+/* to += from, elementwise over arrays of one shape and float dtype. */
+void tape_add_array(const tile_array *like, void *to, const int64_t *to_stride, const void *from,
+                    const int64_t *from_stride);
+/* Elements of the array become zero, in an adjoint laid out like its storage. */
+void tape_zero_array(const tile_array *array, void *base);
+
+/* What an array held at its first use, as a replay will start from it. */
+tile_status tape_initial_read(tape *t, tile_array *array, void *host, size_t bytes) TILE_MUST_USE;
+tile_status tape_initial_write(tape *t, tile_array *array, const void *host,
+                               size_t bytes) TILE_MUST_USE;
+
+/* One whole-storage array per requested gradient; the caller destroys them. Returns how many there
+ * are, at most `most` of which are given; -1: no memory. */
+int tape_grad_arrays(tape *t, tile_array **out, int most);
+
+#endif

@@ -1,0 +1,210 @@
+/* use.c: the storages of a tape, and the values that records need of them. */
+#include <string.h>
+
+#include "core/status.h"
+#include "tape/tape.h"
+
+/* First live need whose range begins at low or later. */
+static int32_t lower_bound(const tape_use *u, int64_t low) {
+    int32_t first = 0, count = u->live_count;
+    while (count > 0) {
+        const int32_t half = count / 2;
+        if (u->live[first + half]->range.low < low) {
+            first += half + 1;
+            count -= half + 1;
+        } else {
+            count = half;
+        }
+    }
+    return first;
+}
+
+/* The next live need from index on that meets a range, or NULL. */
+static tape_need *next_meeting(const tape_use *u, tile_range range, int32_t *index) {
+    for (; *index < u->live_count; ++*index) {
+        tape_need *need = u->live[*index];
+        if (need->range.low >= range.high) return NULL;
+        if (need->range.high > range.low) return need;
+    }
+    return NULL;
+}
+
+static int32_t first_candidate(const tape_use *u, tile_range range) {
+    return lower_bound(u, range.low > u->longest ? range.low - u->longest : 0);
+}
+
+void tape_need_unlive(tape_need *need) {
+    tape_use *u = need->use;
+    int32_t k = lower_bound(u, need->range.low);
+    while (u->live[k] != need) k++;
+    memmove(&u->live[k], &u->live[k + 1], (size_t)(u->live_count - k - 1) * sizeof *u->live);
+    u->live_count--;
+}
+
+static bool watcher_needs(const tile_watcher *self, tile_range range) {
+    const tape_use *u = (const tape_use *)self;
+    int32_t k = first_candidate(u, range);
+    return next_meeting(u, range, &k) != NULL;
+}
+
+static tile_status refuse(const tape_use *u, const tape_need *need) {
+    const tape_record *r = need->reader < u->record->count ? u->record->record[need->reader] : NULL;
+    const char *name = "the record being made";
+    if (r && r->kernel) name = tile_executable_program(r->kernel->forward)->name;
+    const char *array = "an array";
+    for (int32_t k = 0; r && r->kernel && k < r->count; k++)
+        if (r->operand[k].need == need)
+            array = tile_executable_program(r->kernel->forward)->param[k].name;
+    return tile_fail(TILE_E_STATE,
+                     "an overwrite would destroy %s, whose values record %lld (%s) needs for its "
+                     "adjoint",
+                     array, (long long)need->reader, name);
+}
+
+/* Copies [range] of the storage to a buffer of its own. */
+static tile_status copy_values(tape_need *need) {
+    const tile_storage *s = need->use->storage;
+    tile_buffer *copy;
+    const size_t bytes = (size_t)(need->range.high - need->range.low);
+    TILE_TRY(tile_buffer_create(s->ctx, bytes, &copy));
+    memcpy(copy->data, (const char *)s->buffer->data + need->range.low, bytes);
+    need->buffer = copy;
+    need->base = need->range.low;
+    return TILE_OK;
+}
+
+static tile_status watcher_save(tile_watcher *self, tile_range range, tile_buffer *adopt) {
+    tape_use *u = (tape_use *)self;
+    int32_t k = first_candidate(u, range);
+    for (tape_need *need = next_meeting(u, range, &k); need; need = next_meeting(u, range, &k)) {
+        if (u->record->options.overwrite == TAPE_OVERWRITE_ERROR && !need->initial)
+            return refuse(u, need);
+        if (adopt) {
+            need->buffer = tile_buffer_hold(adopt);
+            need->base = 0;
+        } else {
+            TILE_TRY(copy_values(need));
+        }
+        tape_need_unlive(need);
+    }
+    return TILE_OK;
+}
+
+/* Somebody else wrote: noted as a record of the values as they are now. */
+static tile_status watcher_written(tile_watcher *self, const tile_array *array) {
+    tape_use *u = (tape_use *)self;
+    tape *t = u->record;
+    if (t->running) return TILE_OK;
+    tape_record *r = tape_record_new(t, TAPE_OUTSIDE, 1);
+    tile_array *copy = NULL;
+    tape_need *need = NULL;
+    if (r) need = tape_need_now(u, tile_array_range(array), t->count);
+    if (!need || tile_array_over(u->storage, array->shape, array->stride, array->offset, &copy)) {
+        tape_need_release(need);
+        t->broken = TILE_E_MEMORY;
+        return tile_fail(TILE_E_MEMORY, "memory ran out when a tape noted a write");
+    }
+    r->operand[0] = (tape_operand){.array = copy, .use = u, .need = need, .written = true};
+    u->outside = true;
+    tape_record_append(t, r);
+    return TILE_OK;
+}
+
+tape_use *tape_find_use(const tape *t, const tile_storage *storage) {
+    for (tile_watcher *w = storage->watchers; w; w = w->next) {
+        tape_use *u = (tape_use *)w;
+        if (w->needs == watcher_needs && u->record == t) return u;
+    }
+    return NULL;
+}
+
+tape_use *tape_use_of(tape *t, tile_storage *storage) {
+    tape_use *u = tape_find_use(t, storage);
+    if (u) return u;
+    u = tile_alloc(sizeof *u);
+    if (!u) return NULL;
+    u->record = t;
+    u->storage = storage;
+    u->active = storage->grad != NULL;
+    u->initial = tape_need_now(u, (tile_range){0, (int64_t)storage->bytes}, t->count);
+    if (!u->initial) {
+        tile_free(u->live);
+        tile_free(u);
+        return NULL;
+    }
+    u->initial->initial = true;
+    u->watcher = (tile_watcher){.next = storage->watchers,
+                                .needs = watcher_needs,
+                                .save = watcher_save,
+                                .written = watcher_written};
+    tile_storage_hold(storage);
+    storage->watchers = &u->watcher;
+    u->next = t->uses;
+    t->uses = u;
+    return u;
+}
+
+static void free_use(tape_use *u) {
+    tile_watcher **link = &u->storage->watchers;
+    while (*link != &u->watcher) link = &(*link)->next;
+    *link = u->watcher.next;
+    tape_need_release(u->initial);
+    tile_storage_release(u->storage);
+    tile_free(u->live);
+    tile_free(u);
+}
+
+void tape_free_uses(tape *t) {
+    while (t->uses) {
+        tape_use *u = t->uses;
+        t->uses = u->next;
+        free_use(u);
+    }
+}
+
+static tape_need *need_memory(tape *t) {
+    tape_need *need = t->free_needs;
+    if (need) {
+        t->free_needs = need->next;
+        return need;
+    }
+    return tape_take(t, sizeof *need);
+}
+
+tape_need *tape_need_now(tape_use *u, tile_range range, int64_t reader) {
+    const int32_t first = lower_bound(u, range.low);
+    int32_t k = first;
+    for (; k < u->live_count && u->live[k]->range.low == range.low; k++) {
+        if (u->live[k]->range.high != range.high || u->live[k]->initial) continue;
+        u->live[k]->refs++;
+        return u->live[k];
+    }
+    if (tile_grow(&u->live, &u->live_capacity, u->live_count + 1, sizeof *u->live)) return NULL;
+    tape_need *need = need_memory(u->record);
+    if (!need) return NULL;
+    *need = (tape_need){.use = u, .refs = 1, .range = range, .reader = reader};
+    memmove(&u->live[k + 1], &u->live[k], (size_t)(u->live_count - k) * sizeof *u->live);
+    u->live[k] = need;
+    u->live_count++;
+    if (range.high - range.low > u->longest) u->longest = range.high - range.low;
+    return need;
+}
+
+void tape_need_release(tape_need *need) {
+    if (!need || --need->refs > 0) return;
+    if (need->buffer) {
+        tile_buffer_release(need->buffer);
+    } else {
+        tape_need_unlive(need);
+    }
+    tape *t = need->use->record;
+    need->next = t->free_needs;
+    t->free_needs = need;
+}
+
+const void *tape_need_address(const tape_need *need, const tile_array *array) {
+    const tile_storage *s = array->storage;
+    const int64_t byte = array->offset * (int64_t)tile_dtype_size(s->dtype);
+    if (!need->buffer) return (const char *)s->buffer->data + byte;
+    return (const char *)need->buffer->data + byte - need->base;
+}
