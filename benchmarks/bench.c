@@ -10,20 +10,29 @@
 #include <string.h>
 #include <time.h>
 
+/* The number after argument i, at least 1 and at most most. */
+static int number_after(int argc, char **argv, int i, int most) {
+    const int value = i + 1 < argc ? atoi(argv[i + 1]) : 0;
+    if (value >= 1 && value <= most) return value;
+    fprintf(stderr, "%s: %s needs a number from 1 to %d\n", argv[0], argv[i], most);
+    exit(2);
+}
+
 bench_options bench_parse(int argc, char **argv) {
-    bench_options options = {.rounds = 15};
+    bench_options options = {.rounds = 15, .threads_min = 1, .threads_max = 2};
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--quick") == 0) {
             options.quick = true;
             options.rounds = 3;
-        } else if (strcmp(argv[i], "--rounds") == 0 && i + 1 < argc && atoi(argv[i + 1]) > 0) {
-            options.rounds = atoi(argv[++i]);
+        } else if (strcmp(argv[i], "--rounds") == 0) {
+            options.rounds = number_after(argc, argv, i++, BENCH_ROUNDS_MAX);
+        } else if (strcmp(argv[i], "--threads") == 0) {
+            options.threads_min = options.threads_max = number_after(argc, argv, i++, 1024);
         } else {
-            fprintf(stderr, "usage: %s [--quick] [--rounds N]\n", argv[0]);
+            fprintf(stderr, "usage: %s [--quick] [--rounds N] [--threads N]\n", argv[0]);
             exit(strcmp(argv[i], "--help") == 0 ? 0 : 2);
         }
     }
-    if (options.rounds > BENCH_ROUNDS_MAX) options.rounds = BENCH_ROUNDS_MAX;
     return options;
 }
 
@@ -141,6 +150,9 @@ static void report(const bench_title *t, const bench_candidate *c, double copy_b
     printf("%-8s %-10s %-10s %7d %9.3f %9.3f %7.2f %7.2f %7.2f %9.1f %7.2f %7.2f\n", t->name,
            t->what, t->grid, t->threads, hand * step, ours * step, ratio, ours / hand, noise,
            1e-9 * copy_bytes / bench_least(&c[3], rounds), hand_share, our_share);
+    if (!(noise > 0.8 && noise < 1.25))
+        printf("%8s the line above is not to be trusted: the same code took %.2f times as long\n",
+               "noise:", noise);
     fflush(stdout);
     bench_line("ratio %s %s %s %d %.2f", t->name, t->what, t->grid, t->threads, ratio);
     bench_line("bandwidth %s %s %s %d hand %.2f", t->name, t->what, t->grid, t->threads,

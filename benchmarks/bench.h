@@ -33,10 +33,12 @@ typedef struct bench_title {
 
 typedef struct bench_options {
     int rounds;
-    bool quick; /* --quick: three rounds and no grid that is larger than the caches */
+    int threads_min, threads_max;
+    bool quick; /* three rounds and no grid that is larger than the caches */
 } bench_options;
 
-/* Reads --rounds N and --quick; prints a usage line and ends the program for anything else. */
+/* Reads --rounds N, --threads N (default: 1, then 2) and --quick; prints a usage line and ends the
+ * program for anything else. */
 bench_options bench_parse(int argc, char **argv);
 
 double bench_now(void);

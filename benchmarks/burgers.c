@@ -227,7 +227,7 @@ static void compare(const burgers_problem *w, bool gradient, int threads,
 }
 
 static void compare_all(burgers_problem w, bool forward, const bench_options *options) {
-    for (int threads = 1; threads <= 2; threads++) {
+    for (int threads = options->threads_min; threads <= options->threads_max; threads++) {
         if (forward) compare(&w, false, threads, options);
         compare(&w, true, threads, options);
     }

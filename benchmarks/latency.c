@@ -182,10 +182,12 @@ int main(int argc, char **argv) {
     printf("%-8s %7s %12s %12s %12s %14s\n", "kernel", "threads", "unrecorded", "recorded",
            "recording", "allocs/launch");
     for (int linear = 1; linear >= 0; linear--)
-        for (int threads = 1; threads <= 2; threads++) measure_recording(linear, threads, &options);
+        for (int threads = options.threads_min; threads <= options.threads_max; threads++)
+            measure_recording(linear, threads, &options);
     printf("\n%d elements, one launch: microseconds\n", SMALL);
     printf("%7s %12s %12s %12s %12s %14s\n", "threads", "forward", "backward", "hand forward",
            "hand backw.", "allocs/launch");
-    for (int threads = 1; threads <= 2; threads++) measure_tape(threads, &options);
+    for (int threads = options.threads_min; threads <= options.threads_max; threads++)
+        measure_tape(threads, &options);
     return bench_finish();
 }

@@ -250,7 +250,7 @@ static void compare(const wave_problem *w, wave_mode mode, int threads,
 
 static void compare_all(wave_problem w, const bench_options *options) {
     for (int mode = 0; mode < MODES; mode++)
-        for (int threads = 1; threads <= 2; threads++)
+        for (int threads = options->threads_min; threads <= options->threads_max; threads++)
             compare(&w, (wave_mode)mode, threads, options);
     problem_end(&w);
 }

@@ -188,10 +188,20 @@ static tile derivative(tile_adjoint *a, const char *formula) {
     return tile_formula_emit(a->b, formula, n, names, operands, "dy");
 }
 
+/* A cast between floats: the adjoint has the operand's dtype. */
+static tile as_dtype(tile t, tile_dtype dtype) {
+    if (!tile_is_good(t) || tile_dtype_of(t) == dtype) return t;
+    const tile_emission e = {
+        .op = tile_op_find("cast"), .n_in = 1, .in = {t}, .has_dtype = true, .dtype = dtype};
+    return tile_emit(t.builder, &e);
+}
+
 static void elementwise_rule(tile_adjoint *a) {
-    for (int k = 0; k < a->inputs.tiles; k++)
-        if (tile_adjoint_wants(a, k) && a->node->op->grad[k] == TILE_GRAD_FULL)
-            tile_adjoint_add(a, k, derivative(a, a->node->op->derivative[k]));
+    for (int k = 0; k < a->inputs.tiles; k++) {
+        if (!tile_adjoint_wants(a, k) || a->node->op->grad[k] != TILE_GRAD_FULL) continue;
+        const tile dx = derivative(a, a->node->op->derivative[k]);
+        tile_adjoint_add(a, k, as_dtype(dx, tile_adjoint_in_dtype(a, k)));
+    }
 }
 
 static bool any_adjoint(const tile_adjoint *a, const tile_node *n) {
@@ -210,8 +220,8 @@ static bool gradients_exist(tile_adjoint *a) {
     return true;
 }
 
-/* What came in for a stored tile, read without clearing: other kernels still read it. In gather form
- * it is widened, and zero outside of what the launch stored. */
+/* What came in for a stored tile, read without clearing: other kernels still read it. In gather
+ * form it is widened, and zero outside of what the launch stored. */
 static void read_upstream(tile_adjoint *a, const tile_node *n) {
     const int32_t stored = tile_node_in(a->forward, n, n->op->indexed ? 1 : 0);
     if (!a->wants[stored]) return;

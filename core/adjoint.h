@@ -1,8 +1,8 @@
 /* adjoint.h: what an op's adjoint rule is given. A rule emits ops and returns contributions; the
  * builder of the adjoint program adds them up and drops what nobody needs.
  *
- * Operands and results are those of the forward op, recomputed or kept in the adjoint program: a rule
- * that does not ask for one costs nothing for it. */
+ * Operands and results are those of the forward op, recomputed or kept in the adjoint program: a
+ * rule that does not ask for one costs nothing for it. */
 #ifndef TILE_CORE_ADJOINT_H
 #define TILE_CORE_ADJOINT_H
 

@@ -5,8 +5,8 @@
  *   dA[j] = sum over the loads k of A of G_k(j - s_k),  G_k = d out / d load_k times what came in,
  *
  * and G_k is 0 at places that the launch did not visit, because what came in is 0 there by select.
- * The kernel computes every G_k once, on the core widened by the spread of the shifts, and picks the
- * moved sub-tiles; the sum runs in the order of the loads. */
+ * The kernel computes every G_k once, on the core widened by the spread of the shifts, and picks
+ * the moved sub-tiles; the sum runs in the order of the loads. */
 #include <string.h>
 
 #include "core/adjoint_state.h"

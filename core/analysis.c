@@ -64,12 +64,18 @@ tile_access_window tile_window_of_node(const tile_program *p, const tile_analysi
     return w;
 }
 
-bool tile_view_is_inside(const tile_program *p, const tile_node *n) {
+bool tile_view_shift(const tile_program *p, const tile_node *n, int64_t shift[TILE_RANK_MAX]) {
+    const tile_op *full = tile_op_find("full");
     const tile_shape from = p->value[tile_node_in(p, n, 0)].shape, to = p->value[n->out].shape;
-    if (n->n_in != 1) return false;
-    for (int d = 0; d < to.rank; d++)
-        if (n->attrs.shift[d] < 0 || n->attrs.shift[d] > from.extent[d] - to.extent[d])
-            return false;
+    for (int d = 0; d < to.rank; d++) {
+        shift[d] = n->attrs.shift[d];
+        if (n->n_in > 1) {
+            const tile_node *at = &p->node[p->value[tile_node_in(p, n, 1 + d)].node];
+            if (at->op != full || __builtin_add_overflow(shift[d], at->attrs.n[0], &shift[d]))
+                return false;
+        }
+        if (shift[d] < 0 || shift[d] > from.extent[d] - to.extent[d]) return false;
+    }
     return true;
 }
 
@@ -204,7 +210,8 @@ static bool is_flat(const tile_program *p, const tile_analysis *a, const tile_no
         if (!a->flat[tile_node_in(p, n, k)]) return false;
     if (n->op->kind == TILE_OP_ELEMENTWISE) return true;
     if (is(n, ops->broadcast)) return true;
-    if (is(n, ops->view) && tile_view_is_inside(p, n)) return true;
+    int64_t shift[TILE_RANK_MAX];
+    if (is(n, ops->view) && tile_view_shift(p, n, shift)) return true;
     for (int32_t k = 0; k < n->n_in; k++)
         if (count_of(p->value[tile_node_in(p, n, k)].shape) != 1) return false;
     return n->n_out == 1 && count_of(p->value[n->out].shape) == 1;
@@ -257,7 +264,7 @@ static bool affine_maths(const tile_program *p, const tile_analysis *a, const ti
     const tile_affine *x = &a->affine[tile_node_in(p, n, 0)];
     if (is(n, ops->cast) || is(n, ops->broadcast) || is(n, ops->view)) {
         *z = *x;
-        return x->known && n->n_in == 1;
+        return x->known;
     }
     if (n->n_in != 2) return false;
     const tile_affine *y = &a->affine[tile_node_in(p, n, 1)];

@@ -73,8 +73,9 @@ typedef struct tile_inputs {
 
 tile_inputs tile_inputs_of(const tile_program *program, const tile_node *node);
 
-/* Whether a view (sub-tile) lies at a constant place inside its operand. */
-bool tile_view_is_inside(const tile_program *program, const tile_node *node);
+/* Where a view (sub-tile) lies in its operand. false: not at a constant place, or not inside. */
+bool tile_view_shift(const tile_program *program, const tile_node *node,
+                     int64_t shift[TILE_RANK_MAX]);
 
 /* Whether two different blocks never touch one element through these parameters unless both only
  * read it. params: bits of array parameters that are one array (one bit: the parameter alone).

@@ -4,10 +4,10 @@
 #include "core/dtype.h"
 #include "core/status.h"
 
-static const int64_t BYTES_MAX = (int64_t)1 << 62;
+static const int64_t bytes_max = (int64_t)1 << 62;
 
 /* What an array that wraps no memory because it is empty points to. */
-static const _Alignas(64) char nothing[64];
+static _Alignas(64) char nothing[64];
 
 static tile_status check_new(const char *call, const tile_context *ctx, tile_dtype dtype,
                              tile_shape shape, tile_array *const *array) {
@@ -19,7 +19,7 @@ static tile_status check_new(const char *call, const tile_context *ctx, tile_dty
     TILE_CHECK(shape.rank >= 0 && shape.rank <= TILE_RANK_MAX, TILE_E_ARGUMENT,
                "%s: rank is %d, wanted 0 to %d", call, shape.rank, (int)TILE_RANK_MAX);
     const int64_t count = tile_shape_count(shape);
-    TILE_CHECK(count >= 0 && count <= BYTES_MAX / (int64_t)tile_dtype_size(dtype), TILE_E_ARGUMENT,
+    TILE_CHECK(count >= 0 && count <= bytes_max / (int64_t)tile_dtype_size(dtype), TILE_E_ARGUMENT,
                "%s: shape is %s, wanted extents from 0 and at most 2^62 bytes", call,
                tile_shape_text(shape, text));
     return TILE_OK;
@@ -88,7 +88,7 @@ tile_status tile_array_create(tile_context *ctx, tile_dtype dtype, tile_shape sh
 static tile_status check_memory(tile_dtype dtype, tile_shape shape, const int64_t *strides,
                                 const void *memory) {
     const size_t align = tile_dtype_align(dtype);
-    const int64_t most = BYTES_MAX / (int64_t)tile_dtype_size(dtype);
+    const int64_t most = bytes_max / (int64_t)tile_dtype_size(dtype);
     const bool empty = tile_shape_count(shape) == 0;
     TILE_CHECK(memory || empty, TILE_E_ARGUMENT, "tile_array_wrap: memory is NULL");
     TILE_CHECK((uintptr_t)memory % align == 0, TILE_E_ARGUMENT,
@@ -111,7 +111,7 @@ tile_status tile_array_wrap(tile_context *ctx, tile_dtype dtype, tile_shape shap
     const int64_t span = count && strides ? tile_shape_last(shape, strides) + 1 : count;
     const size_t bytes = (size_t)span * tile_dtype_size(dtype);
     tile_buffer *buffer;
-    TILE_TRY(tile_buffer_borrow(ctx, memory ? memory : (void *)(uintptr_t)nothing, bytes, &buffer));
+    TILE_TRY(tile_buffer_borrow(ctx, memory ? memory : nothing, bytes, &buffer));
     tile_storage *storage;
     const tile_status made = tile_storage_create(ctx, dtype, bytes, buffer, &storage);
     if (made) {

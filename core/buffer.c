@@ -21,8 +21,8 @@
 #define MARK_ALIVE(from, bytes) ((void)(from), (void)(bytes))
 #endif
 
-static const size_t BYTES_MAX = (size_t)1 << 62;
-static const size_t POOL_SLACK = (size_t)256 << 20;
+static const size_t bytes_max = (size_t)1 << 62;
+static const size_t pool_slack = (size_t)256 << 20;
 
 static _Thread_local int64_t fail_in;
 
@@ -55,7 +55,7 @@ tile_status tile_grow(void *items, int32_t *capacity, int32_t need, size_t size)
     if (planted_failure()) return TILE_E_MEMORY;
     void *old;
     memcpy(&old, items, sizeof old); /* items is a T **, which is not a void ** */
-    char *grown = (size_t)count > BYTES_MAX / size ? NULL : realloc(old, (size_t)count * size);
+    char *grown = (size_t)count > bytes_max / size ? NULL : realloc(old, (size_t)count * size);
     TILE_CHECK(grown, TILE_E_MEMORY, "memory: %lld items of %zu bytes could not be allocated",
                (long long)count, size);
     memset(grown + (size_t)*capacity * size, 0, (size_t)(count - *capacity) * size);
@@ -117,7 +117,7 @@ void tile_pool_empty(tile_context *ctx) {
  * that are gone for good do not pile up. */
 static void pool_make_room(tile_context *ctx) {
     pthread_mutex_lock(&ctx->lock);
-    const size_t most = ctx->memory_limit ? ctx->memory_limit : 2 * ctx->peak_capacity + POOL_SLACK;
+    const size_t most = ctx->memory_limit ? ctx->memory_limit : 2 * ctx->peak_capacity + pool_slack;
     const size_t keep = most > ctx->held_capacity ? most - ctx->held_capacity : 0;
     tile_buffer *cut = pool_cut(ctx, keep);
     pthread_mutex_unlock(&ctx->lock);
@@ -176,7 +176,7 @@ static tile_buffer *buffer_new(tile_context *ctx, size_t capacity) {
 }
 
 tile_status tile_buffer_create(tile_context *ctx, size_t bytes, tile_buffer **buffer) {
-    TILE_CHECK(bytes <= BYTES_MAX, TILE_E_MEMORY, "memory: %zu bytes wanted, at most 2^62 can be",
+    TILE_CHECK(bytes <= bytes_max, TILE_E_MEMORY, "memory: %zu bytes wanted, at most 2^62 can be",
                bytes);
     if (planted_failure()) return TILE_E_MEMORY;
     tile_buffer *got = NULL;

@@ -43,8 +43,8 @@ tile tile_result(tile t, int k);
 /* Shorthand for elementwise ops by name; n operands. */
 tile tile_emit_elementwise(tile_builder *b, const char *op, int n, const tile *in);
 
-/* Loops, with any number of carried tiles. reverse: the index runs from count - 1 down to 0. Between
- * begin and end nodes go into the body; begin returns the loop node, or -1 on an error. */
+/* Loops, with any number of carried tiles. reverse: the index runs from count - 1 down to 0.
+ * Between begin and end nodes go into the body; begin returns the loop node, or -1 on an error. */
 int32_t tile_builder_loop_begin(tile_builder *b, tile count, int n, const tile *initial,
                                 bool reverse);
 tile tile_builder_loop_argument(tile_builder *b, int32_t loop, int k); /* 0: index, then carried */
@@ -67,7 +67,8 @@ void tile_builder_destroy(tile_builder *b);
 tile tile_builder_fail(tile_builder *b, tile_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The builder of the first tile that has one; NULL: none (an error was noted by tile_last_error). */
+/* The builder of the first tile that has one; NULL: none (an error was noted by tile_last_error).
+ * */
 tile_builder *tile_builder_of(const tile *in, int n);
 
 /* Type and shape of a tile; valid only when tile_is_good. */

@@ -262,8 +262,10 @@ tile_status tile_execute(tile_executable *exe, const tile_bound *bound) {
     const size_t bytes = thread_bytes(exe);
     const scratch *s = exe->ctx->scratch;
     if (exe->rows && !exe->by_blocks &&
-        tile_rows_run(&run, run.flat + flat_bytes(exe) + slot_bytes(exe), s->parts->data, bytes))
+        tile_rows_run(&run, run.flat + flat_bytes(exe) + slot_bytes(exe), s->parts->data, bytes)) {
+        exe->runs_by_rows++;
         return TILE_OK;
+    }
     TILE_TRY(choose(&run, &size));
     if (run.logged || run.summed)
         tile_commit_run(&run, &size, s->commit->data, s->parts->data, bytes);

@@ -4,6 +4,10 @@
 
 #include "core/exec.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum {
     TILE_CHUNK = 1024, /* elements that run through a group of elementwise ops at a time */
     TILE_LINE = 64     /* alignment of tiles in the arena */
@@ -86,7 +90,7 @@ typedef struct tile_plan {
     size_t bytes;  /* of the arena */
 } tile_plan;
 
-static const size_t TILE_NO_PLACE = (size_t)-1;
+#define TILE_NO_PLACE ((size_t)-1)
 
 tile_status tile_plan_blocks(const tile_program *program, tile_plan *plan) TILE_MUST_USE;
 tile_status tile_plan_flat(const tile_program *program, const tile_analysis *analysis,
@@ -117,6 +121,7 @@ struct tile_executable {
     tile_rows *rows; /* NULL: not in field form */
     double block_ns; /* estimate for one block, loops counted once */
     bool by_blocks;
+    int64_t runs_by_rows; /* launches that ran as rows; for tests */
 };
 
 /* Where a slot of the stash lies. */
@@ -213,5 +218,9 @@ size_t tile_rows_shared_bytes(const tile_rows *rows);
 /* Runs the launch as rows, unless arrays overlap in a way that needs blocks: then false, and nothing
  * has happened. */
 bool tile_rows_run(const tile_run_state *run, char *shared, char *arenas, size_t arena_bytes);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -308,7 +308,7 @@ static tile_status plan_flat(const tile_program *p, const tile_analysis *a, cons
     for (int32_t k = 0; k < a->order_count; k++) {
         const tile_node *n = &p->node[a->order[k]];
         if (n->n_out != 1 || !a->flat[n->out]) continue;
-        const int32_t from = n->n_in == 1 ? tile_node_in(p, n, 0) : -1;
+        const int32_t from = n->n_in > 0 ? tile_node_in(p, n, 0) : -1;
         if (from >= 0 && a->flat[from] && (n->op == broadcast || n->op == view)) {
             plan->place[n->out] = plan->place[from];
             continue;

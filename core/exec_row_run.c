@@ -21,6 +21,7 @@ typedef struct row_job {
     int64_t low[TILE_RANK_MAX], high[TILE_RANK_MAX]; /* places of the field that are visited */
     int64_t lines;                                   /* rows of all dimensions but the last */
     int64_t bands, panels, panel;
+    int64_t strip; /* elements of a strip, at most the plan's */
 } row_job;
 
 /* Where the row at hand lies in the window of an op: element x at at + x * step. */
@@ -66,13 +67,13 @@ static void *cut(char **memory, size_t bytes) {
 
 /* ---- Filling and copying --------------------------------------------------------------------- */
 
-static void fill(char *to, const char *value, size_t size, int64_t n) {
+static void fill(char *to, const void *value, size_t size, int64_t n) {
     uint32_t word;
     uint64_t wide;
     memcpy(&word, value, size < 4 ? size : 4);
     memcpy(&wide, value, size);
     if (size == 1) {
-        memset(to, value[0], (size_t)n);
+        memset(to, *(const unsigned char *)value, (size_t)n);
     } else if (size == 4) {
         uint32_t *words = (uint32_t *)(void *)to;
         for (int64_t i = 0; i < n; i++) words[i] = word;
@@ -107,13 +108,13 @@ static char *copy_load(const walker *w, const tile_row_op *op, const lie *l, int
         first = clamp(l->x_low, low, high);
         last = clamp(l->x_high, first, high);
     }
-    fill(to, window->pad, size, first - low);
+    fill(to, &window->pad, size, first - low);
     if (l->step == 0 && last > first)
         fill(to + (size_t)(first - low) * size, l->at, size, last - first);
     else if (last > first)
         copy(to + (size_t)(first - low) * size, (int64_t)size, l->at + first * l->step, l->step,
              size, last - first);
-    fill(to + (size_t)(last - low) * size, window->pad, size, high - last);
+    fill(to + (size_t)(last - low) * size, &window->pad, size, high - last);
     return to;
 }
 
@@ -202,8 +203,9 @@ static void run_strip(walker *w, int32_t k, int64_t begin, int64_t end) {
 
 static void run_strips(walker *w, int64_t warm) {
     const tile_rows *rows = w->rows;
-    for (int64_t begin = w->begin; begin < w->end; begin += rows->strip) {
-        const int64_t end = w->end - begin < rows->strip ? w->end : begin + rows->strip;
+    const int64_t strip = w->job->strip;
+    for (int64_t begin = w->begin; begin < w->end; begin += strip) {
+        const int64_t end = w->end - begin < strip ? w->end : begin + strip;
         for (int32_t s = rows->flat_count; s < rows->slot_count; s++)
             if (w->ring[s])
                 w->ptr[s] =
@@ -459,7 +461,7 @@ static void fill_flat(const row_job *job, char *memory) {
 
 /* Bands of rows for all threads; pieces of rows where there are few rows. */
 static void split(row_job *job) {
-    enum { PARTS_PER_THREAD = 2, WARM_ROWS = 8, PIECE_STRIPS = 2 };
+    enum { PARTS_PER_THREAD = 2, WARM_ROWS = 8, PIECE_STRIPS = 2, STRIP_STEP = 16 };
     const tile_rows *rows = job->rows;
     const int64_t length = job->high[rows->dims - 1] - job->low[rows->dims - 1];
     const int64_t threads = job->run->exe->ctx->threads;
@@ -473,6 +475,9 @@ static void split(row_job *job) {
     job->panel = (length - 1) / job->panels + 1;
     if (job->panels > 1) job->panel = (job->panel + rows->strip - 1) / rows->strip * rows->strip;
     job->panels = (length - 1) / job->panel + 1;
+    const int64_t strips = (job->panel - 1) / rows->strip + 1;
+    job->strip =
+        clamp((job->panel / strips + STRIP_STEP) / STRIP_STEP * STRIP_STEP, 1, rows->strip);
 }
 
 bool tile_rows_run(const tile_run_state *run, char *shared, char *arenas, size_t arena_bytes) {

@@ -35,12 +35,12 @@ static int last_dim(const planner *b) {
 
 /* ---- Windows --------------------------------------------------------------------------------- */
 
-static void fill_pad(const planner *b, const tile_node *n, char pad[8]) {
+static void fill_pad(const planner *b, const tile_node *n, uint64_t *pad) {
     const tile_dtype dtype = b->p->param[n->param].dtype;
     if (tile_is_float(dtype))
         tile_dtype_put(dtype, n->attrs.real, pad);
     else
-        memcpy(pad, &n->attrs.n[1], 8); /* little endian: the low bytes come first */
+        memcpy(pad, &n->attrs.n[1], sizeof *pad); /* little endian: the low bytes come first */
 }
 
 static tile_row_window make_window(const planner *b, const tile_node *n) {
@@ -63,7 +63,7 @@ static tile_row_window make_window(const planner *b, const tile_node *n) {
     for (int k = 0; k < inputs.bounds; k++)
         made.bound[k] =
             b->exe->flat.place[tile_node_in(b->p, n, inputs.tiles + inputs.offsets + k)];
-    fill_pad(b, n, made.pad);
+    fill_pad(b, n, &made.pad);
     return made;
 }
 
@@ -71,7 +71,7 @@ static tile_row_window make_window(const planner *b, const tile_node *n) {
 static bool share_window(const planner *b, const tile_row_window *v, const tile_row_window *w) {
     if (v->param != w->param || tile_has_bit(b->a->written, v->param)) return false;
     if (v->node->op->access != w->node->op->access || v->bounded != w->bounded) return false;
-    if (memcmp(v->pad, w->pad, sizeof v->pad)) return false;
+    if (v->pad != w->pad) return false;
     if (memcmp(v->bound, w->bound, sizeof v->bound)) return false;
     for (int d = 0; d < v->rank; d++) {
         int64_t gap;
@@ -109,10 +109,12 @@ static int32_t resolve(const planner *b, int32_t value, int64_t shift[TILE_RANK_
         const tile_node *n = &b->p->node[b->p->value[value].node];
         if (b->a->flat[value] || (n->op != b->view && n->op != b->broadcast)) return value;
         const int32_t from = tile_node_in(b->p, n, 0);
+        int64_t moved[TILE_RANK_MAX] = {0};
+        if (n->op == b->view) tile_view_shift(b->p, n, moved);
         const tile_shape x = b->p->value[from].shape, y = b->p->value[value].shape;
         for (int d = 0; d < y.rank; d++) {
             const int f = b->rows->dims - y.rank + d, e = d - (y.rank - x.rank);
-            if (n->op == b->view) shift[f] += n->attrs.shift[d];
+            shift[f] += moved[d];
             if (n->op == b->broadcast && (e < 0 || x.extent[e] == 1) && y.extent[d] > 1)
                 shift[f] = 0;
         }

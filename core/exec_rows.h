@@ -12,6 +12,10 @@
 
 #include "core/exec_internal.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum { TILE_ROW_INPUTS = 8 };
 
 /* The windows of some loads of one array, or of a write. Array dimension d is field dimension
@@ -26,7 +30,7 @@ typedef struct tile_row_window {
     size_t bound[2 * TILE_RANK_MAX];
     bool bounded;
     bool moves[TILE_RANK_MAX];
-    char pad[8]; /* one element */
+    uint64_t pad; /* its bytes: one element */
 } tile_row_window;
 
 typedef enum tile_row_kind { TILE_ROW_LOAD, TILE_ROW_IOTA, TILE_ROW_STRIP } tile_row_kind;
@@ -104,5 +108,9 @@ struct tile_rows {
 
 /* Items, operands, order (exec_rows.c); then slots, buffers (exec_row_layout.c). */
 tile_status tile_rows_lay_out(tile_rows *rows) TILE_MUST_USE;
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -180,7 +180,8 @@ static bool check_value(finder *f, const tile_node *n) {
     const bool moves_values = n->op == f->broadcast || n->op == f->view;
     if (n->op->kind != TILE_OP_ELEMENTWISE && !moves_values)
         return fail(f, "an op that is not elementwise");
-    if (n->op == f->view && !tile_view_is_inside(f->p, n))
+    int64_t shift[TILE_RANK_MAX];
+    if (n->op == f->view && !tile_view_shift(f->p, n, shift))
         return fail(f, "a view at a place that is not constant, or not inside");
     return tiles_in_field(f, n, inputs.tiles);
 }

@@ -7,8 +7,6 @@
 #include "core/memory.h"
 #include "core/status.h"
 
-/* ---- Types, from the leaves up --------------------------------------------------------------- */
-
 /* Numbers take the type of the first operand of the call that has one; all that have one agree. The
  * first operand of select, by which its kernel is not chosen, does not count. */
 static bool find_arg_dtype(formula_state *s, formula_node *n) {
@@ -82,8 +80,6 @@ static bool find_dtypes(formula_state *s) {
     return true;
 }
 
-/* ---- Guards ---------------------------------------------------------------------------------- */
-
 /* Turns products and quotients by what is 0 where the guard is 0 into their guarded forms. */
 static void guard_call(formula_state *s, formula_node *n) {
     const formula_node *a = &s->node[n->arg[0]];
@@ -116,8 +112,6 @@ static void find_guards(formula_state *s) {
         if (n->kind == FORMULA_CALL) guard_call(s, n);
     }
 }
-
-/* ---- Emission -------------------------------------------------------------------------------- */
 
 static tile emit_number(formula_state *s, const formula_node *n, tile_dtype dtype) {
     if (!tile_is_float(dtype) && !tile_dtype_holds(dtype, n->number)) {
@@ -168,8 +162,6 @@ tile tile_formula_emit(tile_builder *b, const char *formula, int n, const char *
     tile_free(s.node);
     return result;
 }
-
-/* ---- The public call ------------------------------------------------------------------------- */
 
 /* Cuts "ws, xs" into names, in place. Returns how many, or -1 with an error noted. */
 static int split_names(tile_builder *b, char *text, const char **name) {

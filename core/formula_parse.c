@@ -37,8 +37,6 @@ int formula_fail(formula_state *s, int place, const char *format, ...) {
     return -1;
 }
 
-/* ---- Nodes ----------------------------------------------------------------------------------- */
-
 static int add_node(formula_state *s, formula_kind kind, int place) {
     s->node[s->count] = (formula_node){
         .kind = kind, .place = place, .dtype = TILE_DTYPES, .arg_dtype = TILE_DTYPES};
@@ -87,8 +85,6 @@ static int add_operator(formula_state *s, int place, const char *name, int n, co
     return add_call(s, place, op, n, arg);
 }
 
-/* ---- Tokens ---------------------------------------------------------------------------------- */
-
 static void skip_space(formula_state *s) {
     while (isspace((unsigned char)s->text[s->at])) s->at++;
 }
@@ -118,8 +114,6 @@ static int unexpected(formula_state *s, const char *wanted) {
 }
 
 static int parse_choice(formula_state *s);
-
-/* ---- Primaries ------------------------------------------------------------------------------- */
 
 /* strtod with a decimal point, whatever the program's locale. */
 static double read_number(const char *from, char **end) {
@@ -224,8 +218,6 @@ static int parse_primary(formula_state *s) {
     if (inner < 0) return -1;
     return take(s, ")") ? inner : unexpected(s, "')'");
 }
-
-/* ---- Operators, from tight to loose ---------------------------------------------------------- */
 
 static int parse_sign(formula_state *s) {
     if (s->depth >= DEPTH_MAX) return formula_fail(s, s->at, "nested too deeply");

@@ -52,6 +52,12 @@ static tile spread_to(normaliser *n, tile t, tile_shape shape) {
     return tile_emit(n->b, &e);
 }
 
+/* What is emitted next comes from a node: said after its operands, which come from other places. */
+static void come_from(normaliser *n, const tile_node *node) {
+    n->b->file = node->file;
+    n->b->line = node->line;
+}
+
 static tile make(normaliser *n, const tile_node *node, const int64_t *by) {
     static const int64_t still[TILE_RANK_MAX];
     const tile_program *p = n->p;
@@ -60,9 +66,12 @@ static tile make(normaliser *n, const tile_node *node, const int64_t *by) {
     int64_t inner[TILE_RANK_MAX];
     if (node->op == n->view) {
         const tile_shape from = p->value[tile_node_in(p, node, 0)].shape;
-        for (int d = 0; d < TILE_RANK_MAX; d++)
-            inner[d] = from.rank && d < from.rank ? by[d] + node->attrs.shift[d] : 0;
-        return spread_to(n, value_at(n, tile_node_in(p, node, 0), inner), core_shape(n, v->shape));
+        int64_t shift[TILE_RANK_MAX];
+        tile_view_shift(p, node, shift); /* constant and inside, as in every field */
+        for (int d = 0; d < TILE_RANK_MAX; d++) inner[d] = d < from.rank ? by[d] + shift[d] : 0;
+        const tile t = value_at(n, tile_node_in(p, node, 0), inner);
+        come_from(n, node);
+        return spread_to(n, t, core_shape(n, v->shape));
     }
     tile bounds[2 * TILE_RANK_MAX];
     tile_emission e = {.op = node->op,
@@ -89,6 +98,7 @@ static tile make(normaliser *n, const tile_node *node, const int64_t *by) {
         e.array = (tile_param){n->b, node->param};
         for (int d = 0; d < TILE_RANK_MAX; d++) e.attrs.shift[d] += by[d];
     }
+    come_from(n, node);
     for (int d = 0; node->op == n->iota && d < v->shape.rank; d++) {
         if (!(node->attrs.n[0] >> d & 1) || !by[d]) continue;
         const tile by_tile = tile_constant(n->b, v->dtype, (tile_shape){.rank = 0}, (double)by[d]);
@@ -109,8 +119,6 @@ static tile value_at(normaliser *n, int32_t value, const int64_t *by) {
     for (int32_t k = 0; k < n->count; k++)
         if (n->made[k].value == value && !memcmp(n->made[k].by, by, sizeof n->made[k].by))
             return n->made[k].t;
-    n->b->file = node->file;
-    n->b->line = node->line;
     const tile t =
         tile_result(node->op->kind == TILE_OP_STRUCTURE ? structure(n, node) : make(n, node, by),
                     v->result);
@@ -134,8 +142,6 @@ static tile_status normalise(normaliser *n) {
     for (int32_t k = 0; k < n->a->order_count; k++) {
         const tile_node *node = &n->p->node[n->a->order[k]];
         if (node->op->access <= TILE_ACCESS_LOAD) continue;
-        n->b->file = node->file;
-        n->b->line = node->line;
         make(n, node, still);
     }
     if (n->b->status) return tile_fail(n->b->status, "%s", n->b->message);

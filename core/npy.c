@@ -12,7 +12,7 @@
 #include "core/status.h"
 
 enum { TEMPORARY_TRIES = 1000, SYSTEM_TEXT = 80 };
-static const size_t BYTES_PER_CALL = (size_t)1 << 30;
+static const size_t bytes_per_call = (size_t)1 << 30;
 
 static bool host_is_little_endian(void) {
     const uint16_t one = 1;
@@ -33,7 +33,8 @@ static void swap_bytes(char *data, int64_t count, size_t size) {
 /* The system's words on an error number. */
 static tile_status file_failed(const char *call, const char *what, const char *path, int error) {
     char text[SYSTEM_TEXT];
-    if (strerror_r(error, text, sizeof text) != 0) snprintf(text, sizeof text, "error %d", error);
+    if (strerror_r(error, text, sizeof text) != 0)
+        (void)snprintf(text, sizeof text, "error %d", error);
     return tile_fail(TILE_E_FILE, "%s: %s %s: %s", call, tile_npy_path_text(path), what, text);
 }
 
@@ -49,7 +50,7 @@ static tile_status read_some(const source *from, void *to, size_t bytes, size_t 
     while (*got < bytes) {
         const size_t left = bytes - *got;
         const ssize_t n =
-            read(from->file, (char *)to + *got, left < BYTES_PER_CALL ? left : BYTES_PER_CALL);
+            read(from->file, (char *)to + *got, left < bytes_per_call ? left : bytes_per_call);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) return file_failed("tile_array_load_npy", "cannot be read", from->path, errno);
         if (n == 0) break;
@@ -177,7 +178,7 @@ static int open_temporary(const char *path, char *temporary, size_t room) {
     const char *slash = strrchr(path, '/');
     const int folder = slash ? (int)(slash - path) + 1 : 0;
     for (int i = 0; i < TEMPORARY_TRIES; i++) {
-        snprintf(temporary, room, "%.*s.tile-%ld-%d.npy", folder, path, (long)getpid(), i);
+        (void)snprintf(temporary, room, "%.*s.tile-%ld-%d.npy", folder, path, (long)getpid(), i);
         const int file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (file >= 0 || errno != EEXIST) return file;
     }
@@ -189,7 +190,7 @@ static int write_all(int file, const void *from, size_t bytes) {
     for (size_t done = 0; done < bytes;) {
         const size_t left = bytes - done;
         const ssize_t n =
-            write(file, (const char *)from + done, left < BYTES_PER_CALL ? left : BYTES_PER_CALL);
+            write(file, (const char *)from + done, left < bytes_per_call ? left : bytes_per_call);
         if (n < 0 && errno != EINTR) return errno;
         if (n > 0) done += (size_t)n;
     }

@@ -87,7 +87,10 @@ static bool take_string(cursor *c, char *text, size_t room) {
     if (c->at == c->end || *c->at != quote) return false;
     const size_t length = (size_t)(c->at++ - first);
     const size_t kept = length < room ? length : room - 1;
-    for (size_t i = 0; i < kept; i++) text[i] = first[i] >= ' ' && first[i] <= '~' ? first[i] : '?';
+    for (size_t i = 0; i < kept; i++) {
+        const bool plain = first[i] >= ' ' && first[i] <= '~';
+        memcpy(text + i, plain ? first + i : "?", 1);
+    }
     text[kept] = '\0';
     return true;
 }

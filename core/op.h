@@ -81,6 +81,7 @@ struct tile_op {
     tile_grad grad[TILE_OP_IN];
     const char *math;         /* "y = a * b": for documentation; elementwise: the C expression */
     const char *adjoint_math; /* cooperative: "dx += ..." for documentation */
+    const char *special;      /* edges, ties, kinks, for documentation; NULL: nothing to say */
     tile_status (*infer)(
         tile_infer *in); /* shape rule; elementwise operands have one shape by now */
 

@@ -3,7 +3,7 @@
 
 #include "core/array.h"
 
-static const int64_t COUNT_MAX = (int64_t)1 << 62;
+static const int64_t count_max = (int64_t)1 << 62;
 
 int64_t tile_shape_count(tile_shape shape) {
     if (shape.rank < 0 || shape.rank > TILE_RANK_MAX) return -1;
@@ -14,7 +14,7 @@ int64_t tile_shape_count(tile_shape shape) {
         if (extent < 0) return -1;
         if (extent == 0)
             empty = true;
-        else if (__builtin_mul_overflow(product, extent, &product) || product > COUNT_MAX)
+        else if (__builtin_mul_overflow(product, extent, &product) || product > count_max)
             return -1;
     }
     return empty ? 0 : product;
@@ -41,7 +41,7 @@ int64_t tile_shape_last(tile_shape shape, const int64_t *stride) {
         int64_t reach;
         if (shape.extent[d] < 1 || stride[d] < 0) return -1;
         if (__builtin_mul_overflow(shape.extent[d] - 1, stride[d], &reach) ||
-            __builtin_add_overflow(last, reach, &last) || last > COUNT_MAX)
+            __builtin_add_overflow(last, reach, &last) || last > count_max)
             return -1;
     }
     return last;
@@ -50,13 +50,13 @@ int64_t tile_shape_last(tile_shape shape, const int64_t *stride) {
 const char *tile_shape_text(tile_shape shape, char text[TILE_SHAPE_TEXT]) {
     const int rank = shape.rank < TILE_RANK_MAX ? shape.rank : TILE_RANK_MAX;
     size_t used = 1;
-    strcpy(text, "[");
+    text[0] = '[';
     for (int d = 0; d < rank; d++) {
         const int more = snprintf(text + used, TILE_SHAPE_TEXT - used, d ? ", %lld" : "%lld",
                                   (long long)shape.extent[d]);
         used += more > 0 ? (size_t)more : 0;
     }
-    snprintf(text + used, TILE_SHAPE_TEXT - used, "]");
+    (void)snprintf(text + used, TILE_SHAPE_TEXT - used, "]");
     return text;
 }
 
@@ -123,7 +123,7 @@ static void copy_row(size_t size, size_t n, char *to, size_t to_step, const char
 
 void tile_copy_strided(tile_dtype dtype, tile_shape shape, void *to, const int64_t *to_stride,
                        const void *from, const int64_t *from_stride) {
-    int64_t c_order[TILE_RANK_MAX];
+    int64_t c_order[TILE_RANK_MAX] = {0};
     const size_t size = tile_dtype_size(dtype);
     if (tile_shape_count(shape) < 1) return;
     tile_shape_strides(shape, c_order);

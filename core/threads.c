@@ -12,9 +12,9 @@
 #include "core/status.h"
 
 /* Measured: a job costs 0.2 to 0.4 us with spinning workers, and waking one 28 to 40 us. */
-static const double INLINE_NS = 2e3; /* less work than this runs on the caller alone */
-static const double WAKE_NS = 1e5;   /* less work than this wakes nobody */
-static const int64_t SPIN_NS = 70000;
+static const double inline_ns = 2e3; /* less work than this runs on the caller alone */
+static const double wake_ns = 1e5;   /* less work than this wakes nobody */
+static const int64_t spin_ns = 70000;
 enum { CHUNKS_PER_THREAD = 16, LINE = 64, SPINS = 64, SPINS_BEFORE_YIELD = 4096 };
 
 typedef struct worker {
@@ -24,7 +24,7 @@ typedef struct worker {
 } worker;
 
 struct tile_workers {
-    /* generation << 32 | OPEN | workers inside: one word, so that entering is one step. */
+    /* generation << 32 | open_bit | workers inside: one word, so that entering is one step. */
     uint64_t state;
     char apart[LINE];
     int64_t next; /* the first part not handed out */
@@ -43,7 +43,7 @@ struct tile_workers {
     worker each[];
 };
 
-static const uint64_t OPEN = (uint64_t)1 << 31;
+static const uint64_t open_bit = (uint64_t)1 << 31;
 
 static int64_t now_ns(void) {
     struct timespec t;
@@ -72,7 +72,7 @@ static void run_parts(tile_workers *group, int thread) {
 /* Joins the open job unless the worker was in it before. */
 static bool enter(tile_workers *group, uint32_t *seen) {
     uint64_t state = __atomic_load_n(&group->state, __ATOMIC_SEQ_CST);
-    while ((state & OPEN) && (uint32_t)(state >> 32) != *seen) {
+    while ((state & open_bit) && (uint32_t)(state >> 32) != *seen) {
         if (__atomic_compare_exchange_n(&group->state, &state, state + 1, true, __ATOMIC_SEQ_CST,
                                         __ATOMIC_SEQ_CST)) {
             *seen = (uint32_t)(state >> 32);
@@ -100,7 +100,7 @@ static bool sleep_until_job(tile_workers *group, uint32_t *seen) {
 }
 
 static bool next_job(tile_workers *group, uint32_t *seen) {
-    const int64_t end = now_ns() + SPIN_NS;
+    const int64_t end = now_ns() + spin_ns;
     do {
         for (int i = 0; i < SPINS; i++) {
             if (enter(group, seen)) return true;
@@ -125,12 +125,12 @@ static void *worker_main(void *arg) {
 /* Whether sleeping workers are worth waking: for a large job, or for small ones that follow each
  * other so closely that a woken worker would find the next by spinning. */
 static bool worth_waking(tile_workers *group, double work_ns) {
-    if (work_ns >= WAKE_NS) return true;
+    if (work_ns >= wake_ns) return true;
     const int64_t now = now_ns();
-    if (now - group->expected_end > SPIN_NS) group->missed_ns = 0;
+    if (now - group->expected_end > spin_ns) group->missed_ns = 0;
     group->missed_ns += work_ns;
     group->expected_end = now + (int64_t)work_ns;
-    if (group->missed_ns < WAKE_NS) return false;
+    if (group->missed_ns < wake_ns) return false;
     group->missed_ns = 0;
     return true;
 }
@@ -145,7 +145,7 @@ static void wake(tile_workers *group, int64_t wanted) {
 }
 
 static void close_job(tile_workers *group) {
-    __atomic_fetch_and(&group->state, ~OPEN, __ATOMIC_ACQ_REL);
+    __atomic_fetch_and(&group->state, ~open_bit, __ATOMIC_ACQ_REL);
     for (int i = 0; (uint32_t)__atomic_load_n(&group->state, __ATOMIC_ACQUIRE) != 0; i++) {
         if (i < SPINS_BEFORE_YIELD)
             pause_briefly();
@@ -156,7 +156,7 @@ static void close_job(tile_workers *group) {
 
 void tile_parallel(tile_context *ctx, int64_t parts, double work_ns, tile_task task, void *arg) {
     tile_workers *group = ctx->workers;
-    bool alone = !group || parts < 2 || !(work_ns >= INLINE_NS), waking = false;
+    bool alone = !group || parts < 2 || !(work_ns >= inline_ns), waking = false;
     if (!alone) {
         const int sleeping = __atomic_load_n(&group->sleeping, __ATOMIC_RELAXED);
         waking = sleeping > 0 && worth_waking(group, work_ns);
@@ -172,7 +172,7 @@ void tile_parallel(tile_context *ctx, int64_t parts, double work_ns, tile_task t
     group->task = task;
     group->arg = arg;
     __atomic_store_n(&group->next, 0, __ATOMIC_RELAXED);
-    const uint64_t opened = (uint64_t)++group->generation << 32 | OPEN;
+    const uint64_t opened = (uint64_t)++group->generation << 32 | open_bit;
     __atomic_store_n(&group->state, opened, __ATOMIC_SEQ_CST);
     if (waking && __atomic_load_n(&group->sleeping, __ATOMIC_SEQ_CST) > 0) wake(group, parts - 1);
     run_parts(group, 0);

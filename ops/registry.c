@@ -23,11 +23,10 @@ const tile_op *tile_op_at(int i) {
     return NULL;
 }
 
-/* ---- By name --------------------------------------------------------------------------------- */
-
-/* An open table of the op numbers plus 1, filled by whoever looks a name up. A slot goes once from 0
- * to its number, so threads need no lock: who finds an empty slot searches the list and tries to put
- * the number there; when another thread was first there, the number goes into the next free slot. */
+/* An open table of the op numbers plus 1, filled by whoever looks a name up. A slot goes once from
+ * 0 to its number, so threads need no lock: who finds an empty slot searches the list and tries to
+ * put the number there; when another thread was first there, the number goes into the next free
+ * slot. */
 enum { SLOTS = 1024 };
 static _Atomic(int) slot[SLOTS];
 

@@ -117,6 +117,13 @@ static bool replaces(const launch *l, int k) {
     return true;
 }
 
+/* A watcher that refuses names who needs the values; the launch says who would destroy them. */
+static tile_status refused_by(const launch *l, int k, tile_status status) {
+    if (status != TILE_E_STATE) return status;
+    return tile_fail(status, "tile_launch: %s would overwrite %s: %s", l->program->name,
+                     l->program->param[k].name, tile_last_error());
+}
+
 /* Before anything is written: old values that are needed are copied, or their buffer is replaced by
  * a fresh one. Nothing is lost when it fails: a copy made for a record holds the right values. */
 static tile_status keep_old_values(launch *l) {
@@ -129,7 +136,7 @@ static tile_status keep_old_values(launch *l) {
         if (replaces(l, k)) {
             TILE_TRY(tile_buffer_create(s->ctx, s->bytes, &l->fresh[k]));
         } else {
-            TILE_TRY(tile_storage_will_write(s, range));
+            TILE_TRY(refused_by(l, k, tile_storage_will_write(s, range)));
         }
     }
     return TILE_OK;
@@ -142,15 +149,15 @@ static void drop_fresh(launch *l) {
     }
 }
 
-/* The watchers take the old buffers; the storages go on with the fresh ones. Reads still see the old
- * ones. l->fresh holds the old buffers afterwards. */
+/* The watchers take the old buffers; the storages go on with the fresh ones. Reads still see the
+ * old ones. l->fresh holds the old buffers afterwards. */
 static tile_status replace_buffers(launch *l, tile_bound *bound) {
     for (int k = 0; k < l->count; k++) {
         if (!l->fresh[k]) continue;
         tile_storage *s = l->array[k]->storage;
         const tile_range all = {0, (int64_t)s->bytes};
         for (tile_watcher *w = s->watchers; w; w = w->next)
-            if (w->needs(w, all)) TILE_TRY(w->save(w, all, s->buffer));
+            if (w->needs(w, all)) TILE_TRY(refused_by(l, k, w->save(w, all, s->buffer)));
         tile_buffer *old = s->buffer;
         s->buffer = l->fresh[k];
         l->fresh[k] = old;

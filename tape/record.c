@@ -85,7 +85,7 @@ void tape_forget(tape *t, int32_t count) {
 static void empty(tape *t) {
     for (int32_t k = t->count - 1; k >= 0; k--) tape_record_drop(t->record[k]);
     t->count = 0;
-    tape_free_uses(t);
+    tape_spare_uses(t);
     t->free_needs = NULL;
     while (t->chunks) {
         tape_chunk *chunk = t->chunks;
@@ -106,6 +106,7 @@ tile_status tape_reset(tape *t) {
 void tape_destroy(tape *t) {
     if (!t) return;
     empty(t);
+    tape_free_spare_uses(t);
     while (t->spare) {
         tape_chunk *chunk = t->spare;
         t->spare = chunk->next;

@@ -4,8 +4,8 @@
 
 #include "tape/tape.h"
 
-/* Chooses each record's kernels and says which adjoints are filled, dropped, skipped. Changes nothing
- * that lasts. */
+/* Chooses each record's kernels and says which adjoints are filled, dropped, skipped. Changes
+ * nothing that lasts. */
 tile_status tape_plan_sweep(tape *t, int count, tile_array *const *array) TILE_MUST_USE;
 
 /* What a step of a record runs on. */

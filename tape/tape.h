@@ -97,7 +97,7 @@ struct tape {
     tape_options options;
     tape_record **record;
     int32_t count, capacity;
-    tape_use *uses;
+    tape_use *uses, *spare_uses; /* spare ones are kept for reuse, with their lists */
     tape_need *free_needs;
     tape_chunk *chunks, *spare; /* records live in chunks; spare ones are kept for reuse */
     tile_status broken;         /* why backward is refused until reset */
@@ -107,7 +107,8 @@ struct tape {
 /* The tape's use of a storage, made when there is none. NULL: no memory. */
 tape_use *tape_use_of(tape *t, tile_storage *storage);
 tape_use *tape_find_use(const tape *t, const tile_storage *storage);
-void tape_free_uses(tape *t);
+void tape_spare_uses(tape *t); /* the tape uses nothing any more */
+void tape_free_spare_uses(tape *t);
 
 /* A reference to the values of a range as they are now. NULL: no memory. */
 tape_need *tape_need_now(tape_use *use, tile_range range, int64_t reader);

@@ -14,6 +14,7 @@ typedef enum tape_overwrite {
     TAPE_OVERWRITE_ERROR /* TILE_E_STATE names both launches and the array */
 } tape_overwrite;
 
+/* What tape_create may be told. */
 typedef struct tape_options {
     tape_overwrite overwrite;
 } tape_options;
@@ -26,9 +27,13 @@ typedef struct tape_options {
 TILE_API tile_status tape_create(tile_context *ctx, const tape_options *options,
                                  tape **record) TILE_MUST_USE;
 
+/* tape_destroy: let go of a tape and all it kept; NULL is fine. */
 TILE_API void tape_destroy(tape *record);
 
-/* tape_reset: empty the tape and let go of what it kept. Gradients stay. */
+/* tape_reset: empty the tape and let go of what it kept. Gradients stay.
+ *
+ * errors   TILE_E_ARGUMENT; TILE_E_STATE the tape is running
+ */
 TILE_API tile_status tape_reset(tape *record) TILE_MUST_USE;
 
 /* tape_length: how many launches, calls and outside writes are recorded. */
@@ -38,10 +43,12 @@ TILE_API int64_t tape_length(const tape *record);
  *
  *   gradient(a) += d loss / d (what a held when the tape first used it), for each a with a gradient
  *
- * special  backward twice doubles; recording may go on afterwards. The loss is what the array held at
+ * special  backward twice doubles; recording may go on afterwards. The loss is what the array held
+ * at
  *          the end of the recording
  * repeats  same bits on every run and for any number of threads
- * errors   TILE_E_STATE the tape is empty or its arrays have no gradient to compute, or no requested
+ * errors   TILE_E_STATE the tape is empty or its arrays have no gradient to compute, or no
+ * requested
  *          gradient is reached by the loss; TILE_E_SHAPE loss has not one element; TILE_E_MEMORY.
  *          Nothing has changed then
  */
@@ -51,33 +58,44 @@ TILE_API tile_status tape_backward(tape *record, tile_array *loss) TILE_MUST_USE
  * is the derivative of some loss by what array[i] held at the end of the recording.
  *
  *   gradient(a) += sum over i of <seed[i], d array[i] / d a>
+ *
+ * errors   those of tape_backward; TILE_E_SHAPE, TILE_E_DTYPE a seed that is not like its array
  */
 TILE_API tile_status tape_backward_seeds(tape *record, int count, tile_array *const *array,
                                          tile_array *const *seed) TILE_MUST_USE;
 
-/* tape_zero: set the gradient of every array that the tape used to zero. */
+/* tape_zero: set the gradient of every array that the tape used to zero.
+ *
+ * errors   TILE_E_ARGUMENT; TILE_E_MEMORY
+ */
 TILE_API tile_status tape_zero(tape *record) TILE_MUST_USE;
 
 /* tape_replay: run the recording again. Arrays that it writes start from what they held at their
  * first use; arrays that it only reads are taken as they are now. Backward is of the new run then.
+ *
+ * errors   TILE_E_STATE somebody else's launch wrote an array that the tape writes too, or an
+ *          earlier failure; TILE_E_MEMORY; after a failure the tape must be reset
  */
 TILE_API tile_status tape_replay(tape *record) TILE_MUST_USE;
 
-/* tape_retain: keep the adjoint of what an array holds at this point, from the next backward on.
+/* tape_retain: keep the adjoint of what an array holds at this point of the recording. adjoint: an
+ * array of the same shape, the tape's, filled by each backward, valid until reset.
  *
- * returns  adjoint: an array of the same shape, owned by the tape, valid until reset
+ * errors   TILE_E_ARGUMENT; TILE_E_DTYPE not a float array; TILE_E_MEMORY
  */
 TILE_API tile_status tape_retain(tape *record, tile_array *array,
                                  tile_array **adjoint) TILE_MUST_USE;
 
 /* Host code on the tape. Arrays handed over may be stand-ins for those declared, in their order.
- * forward: overwrite every write. backward: dwrites are the adjoints of what forward wrote (an array
- * that is also read has two entries); add to dreads, where an entry is NULL no gradient is wanted. */
+ * forward: overwrite every write. backward: dwrites are the adjoints of what forward wrote (an
+ * array that is also read has two entries); add to dreads, where an entry is NULL no gradient is
+ * wanted. */
 typedef tile_status (*tape_forward_call)(void *user, tile_array *const *reads,
                                          tile_array *const *writes);
 typedef tile_status (*tape_backward_call)(void *user, tile_array *const *reads,
                                           tile_array *const *dwrites, tile_array *const *dreads);
 
+/* A call to record. */
 typedef struct tape_call {
     int read_count, write_count; /* at most TILE_PARAMS_MAX together */
     tile_array *const *reads;
@@ -98,27 +116,46 @@ TILE_API tile_status tape_record_call(tape *record, const tape_call *call) TILE_
  * Recorded like any other; a NULL tape records nothing. Arrays have equal shapes and dtypes, of a
  * float type unless said. */
 
-/* tape_fill: a = value; any dtype. */
+/* tape_fill: a = value; any dtype.
+ *
+ * errors   TILE_E_ARGUMENT; TILE_E_SHAPE; TILE_E_DTYPE; those of tile_launch
+ */
 TILE_API tile_status tape_fill(tape *record, tile_array *a, double value) TILE_MUST_USE;
 
-/* tape_copy: y = x; any dtype. */
+/* tape_copy: y = x; any dtype.
+ *
+ * errors   TILE_E_ARGUMENT; TILE_E_SHAPE; TILE_E_DTYPE; those of tile_launch
+ */
 TILE_API tile_status tape_copy(tape *record, tile_array *x, tile_array *y) TILE_MUST_USE;
 
-/* tape_axpy: y += alpha * x. */
+/* tape_axpy: y += alpha * x.
+ *
+ * errors   TILE_E_ARGUMENT; TILE_E_SHAPE; TILE_E_DTYPE; those of tile_launch
+ */
 TILE_API tile_status tape_axpy(tape *record, double alpha, tile_array *x,
                                tile_array *y) TILE_MUST_USE;
 
-/* tape_dot: result[0] = sum of x * y; result has one element. */
+/* tape_dot: result[0] = sum of x * y; result has one element.
+ *
+ * errors   TILE_E_ARGUMENT; TILE_E_SHAPE; TILE_E_DTYPE; those of tile_launch
+ */
 TILE_API tile_status tape_dot(tape *record, tile_array *x, tile_array *y,
                               tile_array *result) TILE_MUST_USE;
 
-/* tape_sum: result[0] = sum of x. */
+/* tape_sum: result[0] = sum of x.
+ *
+ * errors   TILE_E_ARGUMENT; TILE_E_SHAPE; TILE_E_DTYPE; those of tile_launch
+ */
 TILE_API tile_status tape_sum(tape *record, tile_array *x, tile_array *result) TILE_MUST_USE;
 
-/* tape_misfit: result[0] = sum of (x - y)^2. */
+/* tape_misfit: result[0] = sum of (x - y)^2.
+ *
+ * errors   TILE_E_ARGUMENT; TILE_E_SHAPE; TILE_E_DTYPE; those of tile_launch
+ */
 TILE_API tile_status tape_misfit(tape *record, tile_array *x, tile_array *y,
                                  tile_array *result) TILE_MUST_USE;
 
+/* Zeros choose the defaults. */
 typedef struct tape_adam_options {
     double rate, beta1, beta2, epsilon; /* zeros: 1e-3, 0.9, 0.999, 1e-8 */
 } tape_adam_options;
@@ -128,12 +165,16 @@ typedef struct tape_adam_options {
  *   m = beta1 m + (1 - beta1) g,  v = beta2 v + (1 - beta2) g^2
  *   x -= rate * (m / (1 - beta1^step)) / (sqrt(v / (1 - beta2^step)) + epsilon)
  *
+ * errors   TILE_E_ARGUMENT step below 1, an option out of range; TILE_E_SHAPE; TILE_E_DTYPE; those
+ * of
+ *          tile_launch
  * source   Kingma, Ba, Adam: a method for stochastic optimization, 2015, algorithm 1
  */
 TILE_API tile_status tape_adam(tape *record, const tape_adam_options *options, int64_t step,
                                tile_array *x, tile_array *g, tile_array *m,
                                tile_array *v) TILE_MUST_USE;
 
+/* What a gradient check does. */
 enum {
     TAPE_CHECK_DIRECTIONS = 1, /* central differences along random directions */
     TAPE_CHECK_ELEMENTS = 2,   /* the same along single elements */
@@ -142,6 +183,7 @@ enum {
     TAPE_CHECK_ROWS = 32
 };
 
+/* What it says of an array. */
 typedef enum tape_verdict {
     TAPE_CHECK_OK,
     TAPE_CHECK_WRONG,
@@ -158,6 +200,7 @@ typedef struct tape_check_row {
     tape_verdict verdict;
 } tape_check_row;
 
+/* What tape_gradcheck found. */
 typedef struct tape_check_report {
     int rows;
     tape_check_row row[TAPE_CHECK_ROWS];

@@ -55,10 +55,8 @@ static tile_status refuse(const tape_use *u, const tape_need *need) {
     for (int32_t k = 0; r && r->kernel && k < r->count; k++)
         if (r->operand[k].need == need)
             array = tile_executable_program(r->kernel->forward)->param[k].name;
-    return tile_fail(TILE_E_STATE,
-                     "an overwrite would destroy %s, whose values record %lld (%s) needs for its "
-                     "adjoint",
-                     array, (long long)need->reader, name);
+    return tile_fail(TILE_E_STATE, "the adjoint of record %lld (%s) needs the values of its %s",
+                     (long long)need->reader, name, array);
 }
 
 /* Copies [range] of the storage to a buffer of its own. */
@@ -118,18 +116,31 @@ tape_use *tape_find_use(const tape *t, const tile_storage *storage) {
     return NULL;
 }
 
+/* A use of nothing yet; one that served before brings its list along. */
+static tape_use *new_use(tape *t) {
+    tape_use *u = t->spare_uses;
+    if (!u) return tile_alloc(sizeof *u);
+    t->spare_uses = u->next;
+    *u = (tape_use){.live = u->live, .live_capacity = u->live_capacity};
+    return u;
+}
+
+static void spare_use(tape *t, tape_use *u) {
+    u->next = t->spare_uses;
+    t->spare_uses = u;
+}
+
 tape_use *tape_use_of(tape *t, tile_storage *storage) {
     tape_use *u = tape_find_use(t, storage);
     if (u) return u;
-    u = tile_alloc(sizeof *u);
+    u = new_use(t);
     if (!u) return NULL;
     u->record = t;
     u->storage = storage;
     u->active = storage->grad != NULL;
     u->initial = tape_need_now(u, (tile_range){0, (int64_t)storage->bytes}, t->count);
     if (!u->initial) {
-        tile_free(u->live);
-        tile_free(u);
+        spare_use(t, u);
         return NULL;
     }
     u->initial->initial = true;
@@ -144,21 +155,29 @@ tape_use *tape_use_of(tape *t, tile_storage *storage) {
     return u;
 }
 
-static void free_use(tape_use *u) {
+static void let_go(tape_use *u) {
     tile_watcher **link = &u->storage->watchers;
     while (*link != &u->watcher) link = &(*link)->next;
     *link = u->watcher.next;
     tape_need_release(u->initial);
     tile_storage_release(u->storage);
-    tile_free(u->live);
-    tile_free(u);
 }
 
-void tape_free_uses(tape *t) {
+void tape_spare_uses(tape *t) {
     while (t->uses) {
         tape_use *u = t->uses;
         t->uses = u->next;
-        free_use(u);
+        let_go(u);
+        spare_use(t, u);
+    }
+}
+
+void tape_free_spare_uses(tape *t) {
+    while (t->spare_uses) {
+        tape_use *u = t->spare_uses;
+        t->spare_uses = u->next;
+        tile_free(u->live);
+        tile_free(u);
     }
 }
 

@@ -1,5 +1,5 @@
-/* elementwise_golden_test.cc: values and derivatives of the elementwise rows against 60-digit numbers
- * (tests/data/ops/elementwise, made apart from this code) and against central differences.
+/* elementwise_golden_test.cc: values and derivatives of the elementwise rows against 60-digit
+ * numbers (tests/data/ops/elementwise, made apart from this code) and against central differences.
  *
  * The derivative formulas are compiled here as C++ over functions that run the rows' own strips, as
  * CUDA's ahead-of-time adjoints do; the parser and the executors have tests of their own. */
@@ -105,8 +105,6 @@ const std::map<std::string, Row> &rows() {
     return map;
 }
 
-/* ---- Golden numbers -------------------------------------------------------------------------- */
-
 std::string contents(const std::string &path) {
     std::ifstream file(path, std::ios::binary);
     EXPECT_TRUE(file.good()) << path;
@@ -200,8 +198,6 @@ TEST(Golden, ValuesAndDerivativesOfEachOpAreWithinTheirLimits) {
     EXPECT_EQ(list.size(), 36u);
     for (const Case &c : list) check_case(c);
 }
-
-/* ---- Differences ----------------------------------------------------------------------------- */
 
 /* Central differences of fourth order with step h err by about h^4 and eps / h: 1e-11 at 1e-3. */
 double difference(int row, Numbers x, int k) {

@@ -243,8 +243,6 @@ TEST(Strips, OfMathsInFloat32AreWithinThreeUlpOfFloat64) {
         }
 }
 
-/* ---- Integers -------------------------------------------------------------------------------- */
-
 template <typename T> T one(int row, tile_dtype dtype, T a, T b) {
     T y[2];
     const T a2[2] = {a, a}, b2[2] = {b, b};
@@ -285,8 +283,6 @@ TEST(Integers, WrapAndDivideDownAtTheirEnds) {
     check_integers<uint32_t>(TILE_U32);
     check_integers<uint64_t>(TILE_U64);
 }
-
-/* ---- Casts ----------------------------------------------------------------------------------- */
 
 template <typename From, typename To> To cast(tile_dtype from, tile_dtype to, From a) {
     To y;
@@ -355,8 +351,6 @@ TEST(Casts, GiveTheScalarBitsForEveryLengthAndPairOfTypes) {
                               set.strips->cast[from][to], types, out, in, wanted);
             }
 }
-
-/* ---- Conventions and descriptors ------------------------------------------------------------- */
 
 TEST(Guarded, AreZeroWhereTheFirstOperandIs) {
     EXPECT_EQ(one<double>(TILE_ROW_guarded_mul, TILE_F64, 0, INFINITY), 0);

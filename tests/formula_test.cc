@@ -1,5 +1,5 @@
-/* formula_test.cc: formulas make the same program as calls; types, folding, guards; every error with
- * its place. Equal nodes are made once, so equal programs have equal tile numbers. */
+/* formula_test.cc: formulas make the same program as calls; types, folding, guards; every error
+ * with its place. Equal nodes are made once, so equal programs have equal tile numbers. */
 #include <gtest/gtest.h>
 
 #include <algorithm>

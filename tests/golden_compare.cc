@@ -59,8 +59,7 @@ void compare_relative(const std::string &what, const Values &got, const Values &
     const bool exact = rtol == 0 || !tile_is_float(want.dtype);
     for (size_t i = 0; i < want.real.size(); i++) {
         const double g = got.real[i], w = want.real[i];
-        const bool near =
-            exact ? same_bits(got, want, i) : std::fabs(g - w) <= rtol * scale;
+        const bool near = exact ? same_bits(got, want, i) : std::fabs(g - w) <= rtol * scale;
         if (!near && !same_special(g, w)) differ(what, i, got, want);
     }
 }

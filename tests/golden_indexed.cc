@@ -74,7 +74,9 @@ struct OneOp {
 
     explicit OneOp(const Case &line) : c(line) {}
 
-    tile_array *load(const std::string &name) { return bench.load(c.file(name + ".npy")); }
+    tile_array *load(const std::string &name) {
+        return bench.load(c.file(name + ".npy"));
+    }
 
     /* Shape of t, out and prev: a piece for each block. */
     Ints pieces() const {
@@ -216,8 +218,8 @@ struct Program {
         if (at != param.end()) return at->second;
         tile_array *a = array.at(name);
         args.push_back(a);
-        return param[name] = tile_array_param(b, name.c_str(), tile_array_dtype(a),
-                                              tile_array_shape(a).rank);
+        return param[name] =
+                   tile_array_param(b, name.c_str(), tile_array_dtype(a), tile_array_shape(a).rank);
     }
 
     /* Ops on an array. */
@@ -259,7 +261,7 @@ struct Program {
         }
         if (line.result.empty()) return;
         value[line.result] = t;
-        extents[line.result] = line.key.count("tile") ? line.integers("tile")
+        extents[line.result] = line.key.count("tile")            ? line.integers("tile")
                                : array.count(line.operand.at(0)) ? extents.at(line.operand.at(1))
                                                                  : extents.at(line.operand.at(0));
     }
@@ -284,10 +286,9 @@ struct Program {
             args.clear();
             value.clear();
             extents.clear();
-            tile_kernel *kernel =
-                bench.kernel("launch_" + std::to_string(k), [&](tile_builder *b) {
-                    for (const std::string &line : launches[k]) emit(b, Line(line));
-                });
+            tile_kernel *kernel = bench.kernel("launch_" + std::to_string(k), [&](tile_builder *b) {
+                for (const std::string &line : launches[k]) emit(b, Line(line));
+            });
             launch(&bench, kernel, grids[k], args);
         }
     }

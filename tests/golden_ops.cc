@@ -51,8 +51,8 @@ void run_elementwise(const Case &c) {
 
     const Values check = Bench::read(bench.load(c.path(folder + "check.npy")));
     const UlpLimit y_limit = {c.real("y_ulp"), c.real("y_abs"), c.text("op") != "sign"};
-    compare_ulps("y", Bench::read(y), Bench::read(bench.load(c.path(folder + "y.npy"))),
-                 check, 0, y_limit);
+    compare_ulps("y", Bench::read(y), Bench::read(bench.load(c.path(folder + "y.npy"))), check, 0,
+                 y_limit);
 
     /* Where every derivative is zero by declaration, the tape says so instead of adding zeros. */
     bool constant = true;
@@ -104,16 +104,16 @@ const std::map<std::string, Call> &calls() {
                       const std::vector<tile> &in) { return tile_matmul(in[0], in[1]); }},
         {"dot", [](tile_builder *, const Case &,
                    const std::vector<tile> &in) { return tile_dot(in[0], in[1]); }},
-        {"permute", [](tile_builder *, const Case &c,
-                       const std::vector<tile> &in) {
+        {"permute",
+         [](tile_builder *, const Case &c, const std::vector<tile> &in) {
              return tile_permute(in[0], shape_of(c.integers("axes")));
          }},
-        {"broadcast", [](tile_builder *, const Case &c,
-                         const std::vector<tile> &in) {
+        {"broadcast",
+         [](tile_builder *, const Case &c, const std::vector<tile> &in) {
              return tile_broadcast(in[0], shape_of(c.integers("to")));
          }},
-        {"reshape", [](tile_builder *, const Case &c,
-                       const std::vector<tile> &in) {
+        {"reshape",
+         [](tile_builder *, const Case &c, const std::vector<tile> &in) {
              return tile_reshape(in[0], shape_of(c.integers("to")));
          }},
         {"concat", concat},
@@ -144,9 +144,9 @@ void run_structured(const Case &c) {
         std::vector<tile> tiles;
         for (size_t k = 0; k < in.size(); k++) {
             const tile_shape shape = tile_array_shape(in[k]);
-            tiles.push_back(tile_load(
-                tile_array_param(b, names[k].c_str(), tile_array_dtype(in[k]), shape.rank), shape,
-                TILE_AT_ZERO));
+            tiles.push_back(tile_load(tile_array_param(b, names[k].c_str(), tile_array_dtype(in[k]),
+                                                       shape.rank),
+                                      shape, TILE_AT_ZERO));
         }
         const tile_param out =
             tile_array_param(b, "y", want.dtype, static_cast<int>(want.shape.size()));

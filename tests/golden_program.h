@@ -11,15 +11,21 @@ struct Simulation {
 
     const Case &c;
     Bench bench;
-    std::map<std::string, tile_array *> array; /* the inputs; those in gradients have a gradient */
+    std::map<std::string, tile_array *> array;  /* the inputs; those in gradients have a gradient */
     tile_array *loss = nullptr, *out = nullptr; /* to make, on the tape */
 
-    tile_array *input(const std::string &name) { return array.at(name); }
+    tile_array *input(const std::string &name) {
+        return array.at(name);
+    }
     int64_t extent(const std::string &name, int d) {
         return tile_array_shape(input(name)).extent[d];
     }
-    int64_t count(const std::string &name) { return tile_array_count(input(name)); }
-    tile_array *zeros(const Ints &shape) { return bench.zeros(TILE_F64, shape); }
+    int64_t count(const std::string &name) {
+        return tile_array_count(input(name));
+    }
+    tile_array *zeros(const Ints &shape) {
+        return bench.zeros(TILE_F64, shape);
+    }
     /* An array that starts as a copy of an input; the copy is on the tape. */
     tile_array *copy(const std::string &name) {
         tile_array *x = input(name);

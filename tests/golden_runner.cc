@@ -88,8 +88,9 @@ std::vector<Case> read_cases(const std::string &folder) {
 }
 
 void run_case(const Case &c) {
-    const std::map<std::string, void (*)(const Case &)> runners = {
-        {"ops", run_ops_case}, {"indexed", run_indexed_case}, {"programs", run_program_case}};
+    const std::map<std::string, void (*)(const Case &)> runners = {{"ops", run_ops_case},
+                                                                   {"indexed", run_indexed_case},
+                                                                   {"programs", run_program_case}};
     if (c.format() == "partition") throw Skipped("partition views");
     const auto run = runners.find(c.format());
     if (run == runners.end()) throw Failed("no runner for the format " + c.format());

@@ -32,18 +32,28 @@ void must(tile_status status);
 class Case {
   public:
     Case(const std::string &format, const std::string &folder, const std::string &line);
-    const std::string &format() const { return format_; }
-    const std::string &name() const { return name_; }
-    bool has(const std::string &key) const { return field_.count(key) != 0; }
+    const std::string &format() const {
+        return format_;
+    }
+    const std::string &name() const {
+        return name_;
+    }
+    bool has(const std::string &key) const {
+        return field_.count(key) != 0;
+    }
     /* Failed when the line lacks the key. */
     const std::string &text(const std::string &key) const;
     double real(const std::string &key) const;
     int64_t integer(const std::string &key) const;
-    Ints integers(const std::string &key) const;              /* "2,3"; "-" is empty */
+    Ints integers(const std::string &key) const; /* "2,3"; "-" is empty */
     std::vector<std::string> words(const std::string &key) const;
     /* A file of the case's own folder; a file by its path below the folder of cases.txt. */
-    std::string file(const std::string &name) const { return path(name_ + "/" + name); }
-    std::string path(const std::string &below) const { return folder_ + "/" + below; }
+    std::string file(const std::string &name) const {
+        return path(name_ + "/" + name);
+    }
+    std::string path(const std::string &below) const {
+        return folder_ + "/" + below;
+    }
     bool has_file(const std::string &name) const;
 
   private:

@@ -1,6 +1,8 @@
 /* golden_test.cc: every case of tests/data/golden, one test each. */
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/golden_runner.h"
 
 namespace {
@@ -8,8 +10,7 @@ namespace {
 std::vector<golden::Case> all_cases() {
     std::vector<golden::Case> all;
     for (const char *folder : {"ops", "programs", "indexed"})
-        for (const golden::Case &c :
-             golden::read_cases(std::string("tests/data/golden/") + folder))
+        for (const golden::Case &c : golden::read_cases(std::string("tests/data/golden/") + folder))
             all.push_back(c);
     return all;
 }

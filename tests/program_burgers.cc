@@ -18,7 +18,8 @@ void build_step(tile_builder *b) {
     const tile dt = tile_real_param(b, "dt", TILE_F64), dx = tile_real_param(b, "dx", TILE_F64);
     const tile first = tile_block_start(b, 0, SIZE);
     const tile i = tile_iota(b, TILE_I64, TILE_SHAPE(SIZE), 0, first);
-    const tile west_of = tile_expr("mod(i - 1, n)", i, n), east_of = tile_expr("mod(i + 1, n)", i, n);
+    const tile west_of = tile_expr("mod(i - 1, n)", i, n),
+               east_of = tile_expr("mod(i + 1, n)", i, n);
     const tile c = tile_load(u, TILE_SHAPE(SIZE), TILE_AT(first));
     const tile w = tile_load_indexed(u, west_of, TILE_SHAPE(SIZE), TILE_AT_ZERO, 0);
     const tile e = tile_load_indexed(u, east_of, TILE_SHAPE(SIZE), TILE_AT_ZERO, 0);
@@ -36,8 +37,8 @@ void build_loss(tile_builder *b) {
     const tile_offset at = TILE_AT(tile_block_start(b, 0, SIZE));
     const tile got = tile_load(u, TILE_SHAPE(SIZE), at);
     const tile wanted = tile_load(target, TILE_SHAPE(SIZE), at);
-    const tile square = tile_sum(tile_expr("(got - wanted) * (got - wanted)", got, wanted),
-                                 TILE_ALL_AXES);
+    const tile square =
+        tile_sum(tile_expr("(got - wanted) * (got - wanted)", got, wanted), TILE_ALL_AXES);
     tile_atomic_add(loss, tile_expr("dx/2 * square", dx, square), TILE_AT_ZERO);
 }
 
@@ -52,8 +53,7 @@ void simulate_burgers(Simulation *s) {
     s->loss = s->zeros({1});
     const tile_grid grid = TILE_GRID(blocks(n, SIZE));
     for (int64_t t = 0; t < steps; t++)
-        s->launch(step, grid,
-                  TILE_ARGS(u[t % 2], u[(t + 1) % 2], s->input("nu"), n, dt, dx));
+        s->launch(step, grid, TILE_ARGS(u[t % 2], u[(t + 1) % 2], s->input("nu"), n, dt, dx));
     s->out = u[steps % 2];
     s->launch(misfit, grid, TILE_ARGS(s->out, s->input("target"), s->loss, dx));
 }

@@ -40,11 +40,11 @@ void build_points(tile_builder *b, int64_t k, int64_t d) {
     const tile_param out = tile_array_param(b, "lse", TILE_F64, 1);
     const tile L = triangles(b, icf, k, d);
     const tile first = tile_block_start(b, 0, SIZE);
-    const tile x = tile_reshape(
-        tile_load(points, TILE_SHAPE(SIZE, d), TILE_AT(first, tile_int(b, 0))),
-        TILE_SHAPE(1, SIZE, d));
-    const tile mean = tile_reshape(tile_load(means, TILE_SHAPE(k, d), TILE_AT_ZERO),
-                                   TILE_SHAPE(k, 1, d));
+    const tile x =
+        tile_reshape(tile_load(points, TILE_SHAPE(SIZE, d), TILE_AT(first, tile_int(b, 0))),
+                     TILE_SHAPE(1, SIZE, d));
+    const tile mean =
+        tile_reshape(tile_load(means, TILE_SHAPE(k, d), TILE_AT_ZERO), TILE_SHAPE(k, 1, d));
     const tile log_q = tile_load(icf, TILE_SHAPE(k, d), TILE_AT_ZERO);
     const tile q = tile_reshape(tile_exp(log_q), TILE_SHAPE(k, 1, d));
     const tile z = tile_sub(x, mean);
@@ -73,7 +73,8 @@ void build_total(tile_builder *b, int64_t n, int64_t k, int64_t d) {
                                   tile_sum(tile_mul(L, L), TILE_ALL_AXES));
     const tile logs = tile_sum(log_q, TILE_ALL_AXES);
     const tile prior = tile_expr("gamma*gamma/2 * squares - m*logs", gamma, squares, m, logs);
-    tile_store(loss, tile_expr("constant + fit - count*mass + prior", constant, fit, count, mass, prior),
+    tile_store(loss,
+               tile_expr("constant + fit - count*mass + prior", constant, fit, count, mass, prior),
                TILE_AT_ZERO);
 }
 

@@ -54,8 +54,7 @@ void build_collide(tile_builder *b) {
         const tile x = tile_real(b, TILE_F64, cx[q]), y = tile_real(b, TILE_F64, cy[q]);
         const tile w = tile_real(b, TILE_F64, weight[q]), f = fluid.f[q];
         const tile cu = tile_expr("x*ux + y*uy", x, ux, y, uy);
-        const tile feq =
-            tile_expr("w*rho * (1 + 3*cu + 4.5*cu*cu - 1.5*u2)", w, rho, cu, u2);
+        const tile feq = tile_expr("w*rho * (1 + 3*cu + 4.5*cu*cu - 1.5*u2)", w, rho, cu, u2);
         tile_store(post, tile_expr("f - (f - feq) / tau", f, feq, tau), cell(b, q));
     }
 }
@@ -85,7 +84,8 @@ void build_result(tile_builder *b) {
     const tile ux = tile_reshape(load_fluid(b, field).ux, TILE_SHAPE(1, SIZE));
     const tile want = tile_load(target, TILE_SHAPE(1, SIZE), at);
     tile_store(out, ux, at);
-    tile_atomic_add(loss, tile_sum(tile_expr("(ux - want) * (ux - want) / 2", ux, want), TILE_ALL_AXES),
+    tile_atomic_add(loss,
+                    tile_sum(tile_expr("(ux - want) * (ux - want) / 2", ux, want), TILE_ALL_AXES),
                     TILE_AT_ZERO);
 }
 

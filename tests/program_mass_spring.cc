@@ -42,7 +42,8 @@ void build_step(tile_builder *b) {
     const tile row = tile_iota(b, TILE_I64, TILE_SHAPE(SIZE, 1), 0, first);
     const tile column = tile_iota(b, TILE_I64, TILE_SHAPE(1, 2), 1, zero);
     const tile weight = tile_expr("column == 1 ? -mass * gravity : 0", column, mass, gravity);
-    const tile force = tile_expr("right - left + weight - drag*old", right, left, weight, drag, old);
+    const tile force =
+        tile_expr("right - left + weight - drag*old", right, left, weight, drag, old);
     const tile v = tile_expr("row == 0 ? 0 : old + dt*force/mass", row, old, dt, force, mass);
     const tile place = tile_load(x, TILE_SHAPE(SIZE, 2), at);
     tile_store(speed, v, at);

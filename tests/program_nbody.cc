@@ -30,8 +30,8 @@ tile_kernel *step_kernel(Simulation *s, int64_t n) {
         const tile r2 = tile_sum(tile_mul(d, d), TILE_AXES(2));
         const tile soft = tile_expr("r2 + eps*eps", r2, eps);
         const tile pull = tile_expr("G * m / (soft * sqrt(soft))", G, m, soft);
-        const tile a = tile_sum(tile_mul(tile_reshape(pull, TILE_SHAPE(SIZE, n, 1)), d),
-                                TILE_AXES(1));
+        const tile a =
+            tile_sum(tile_mul(tile_reshape(pull, TILE_SHAPE(SIZE, n, 1)), d), TILE_AXES(1));
 
         const tile old = tile_load(speed, TILE_SHAPE(SIZE, 3), at);
         const tile v = tile_expr("old + dt*a", old, dt, a);
@@ -70,8 +70,7 @@ void simulate_nbody(Simulation *s) {
         s->launch(step, grid,
                   TILE_ARGS(r[t % 2], r[(t + 1) % 2], v, s->input("m"), s->c.real("dt"),
                             s->c.real("eps"), s->c.real("G")));
-    s->launch(result, grid,
-              TILE_ARGS(r[steps % 2], v, s->input("target"), s->out, s->loss));
+    s->launch(result, grid, TILE_ARGS(r[steps % 2], v, s->input("target"), s->out, s->loss));
 }
 
 } // namespace golden

@@ -46,8 +46,7 @@ tile_kernel *receive_kernel(Simulation *s, int64_t receivers) {
         const tile dx = tile_int_param(b, "dx"), t = tile_int_param(b, "t");
         const tile r = tile_iota(b, TILE_I64, TILE_SHAPE(receivers), 0, tile_int(b, 0));
         const tile x = tile_expr("x0 + r*dx", x0, r, dx), zero = tile_int(b, 0);
-        const tile row =
-            tile_load_indexed(next, x, TILE_SHAPE(1, receivers), TILE_AT(z, zero), 1);
+        const tile row = tile_load_indexed(next, x, TILE_SHAPE(1, receivers), TILE_AT(z, zero), 1);
         tile_store(traces, row, TILE_AT(t, zero));
     });
 }
@@ -76,8 +75,7 @@ void simulate_wave(Simulation *s) {
     const tile_grid grid = TILE_GRID(blocks(nz, ROWS), blocks(nx, COLS));
     for (int64_t t = 0; t < steps; t++) {
         tile_array *next = p[(t + 2) % 3];
-        s->launch(step, grid,
-                  TILE_ARGS(p[t % 3], p[(t + 1) % 3], next, s->input("c"), dt, h));
+        s->launch(step, grid, TILE_ARGS(p[t % 3], p[(t + 1) % 3], next, s->input("c"), dt, h));
         s->launch(inject, TILE_GRID(1),
                   TILE_ARGS(next, s->input("w"), s->c.integer("src_z"), s->c.integer("src_x"), t,
                             dt));

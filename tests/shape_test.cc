@@ -232,6 +232,13 @@ TEST(Shape, ReshapeAndTransposeInAKernel) {
                    {1, 2, 3, 4, 5, 6});
 }
 
+TEST(Shape, PermuteInAKernelSendsTheGradientBack) {
+    /* y[i, j, k] = x[k, i, j], x is [3, 1, 2]: dx[k, 0, j] = dy[0, j, k] = 1 + 3 j + k */
+    expect_program({1, 2, 3, 4, 5, 6}, {3, 1, 2}, {1, 2, 3},
+                   [](tile x) { return tile_permute(x, TILE_ORDER(1, 2, 0)); }, {1, 3, 5, 2, 4, 6},
+                   {1, 4, 2, 5, 3, 6});
+}
+
 TEST(Shape, BroadcastInAKernelSumsTheGradient) {
     /* y = x, x: dx = (1 + 3, 2 + 4); y = x repeated along the row: dx = (1 + 2 + 3, 4 + 5 + 6) */
     expect_program({5, 7}, {2}, {2, 2}, [](tile x) { return tile_broadcast(x, TILE_SHAPE(2, 2)); },

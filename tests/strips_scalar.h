@@ -1,5 +1,5 @@
-/* strips_scalar.h: the strips of elementwise rows one element at a time with scalar maths, in the form
- * for any CPU and in the form for CPUs with FMA: what the vector code must give in every bit. */
+/* strips_scalar.h: the strips of elementwise rows with scalar maths, in the form for any CPU and in
+ * the form for CPUs with FMA: what the vector code must give in every bit. */
 #ifndef TILE_TESTS_STRIPS_SCALAR_H
 #define TILE_TESTS_STRIPS_SCALAR_H
 

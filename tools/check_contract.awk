@@ -64,7 +64,7 @@ function check_declaration(    name, head) {
         return
     }
     name = declared(head)
-    if (name ~ /^[A-Z_0-9]+$/) return
+    if (name ~ /^[A-Z_0-9]+$/ || head ~ /_(<[^(]*)?\(/ || text ~ /^template/) return
     if (!covered) { report(start, name ": no block above it"); return }
     if ((", " title ",") !~ (", " name ",")) report(start, name ": the block above names " title)
     if (head ~ /(^| )tile_status +(TILE_[A-Z_]+ +)?[a-z_0-9]+ *\(/ && !("errors" in has))

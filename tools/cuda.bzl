@@ -38,10 +38,11 @@ def cuda_emitted(name, program, parts):
     for i in range(parts):
         native.genrule(
             name = "%s_%d" % (name, i),
+            # A source and not a tool, so that the library is not built twice.
+            srcs = [program],
             outs = [sources[i]],
             cmd = "$(location %s) %d %d > $@" % (program, i, parts),
             tags = ["unsanitized"],
-            tools = [program],
         )
     return sources
 

@@ -42,7 +42,7 @@ static void find_data(char *path, size_t bytes) {
         snprintf(path, bytes, "%s/%s/%s", program, folder, name);
         if (access(path, R_OK) == 0) return;
     }
-    snprintf(path, bytes, "%s/%s", folder, name);
+    refuse("%s is not found; set TILETAPE_DATA to its folder, or use --data", name);
 }
 
 static ground load_truth(tile_context *ctx, const fwi_options *o) {
@@ -151,9 +151,9 @@ static void run(const fwi_options *o, tile_context *ctx, const survey *s, const 
     else
         invert_lbfgs(&v);
 
-    report_velocity(o->out, "true.png", "True model", truth, low, high);
-    report_velocity(o->out, "start.png", "Start model", &start, low, high);
-    report_velocity(o->out, "inverted.png", "Inverted model", &v.best, low, high);
+    report_velocity(o->out, "true.png", "True model", low, high, truth);
+    report_velocity(o->out, "start.png", "Start model", low, high, &start);
+    report_velocity(o->out, "inverted.png", "Inverted model", low, high, &v.best);
     report_gradient(o->out, &v.first_gradient);
     report_gather(o->out, &m, s->shots / 2, observed[s->shots / 2], &start, &v.best);
     report_model(o->out, &m, &v.best);

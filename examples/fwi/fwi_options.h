@@ -4,6 +4,10 @@
 
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct fwi_options {
     int64_t shots, iterations, threads, seed;
     double spacing, frequency, duration, dt, noise, smooth, data_spacing;
@@ -15,6 +19,9 @@ typedef struct fwi_options {
 fwi_options options_parse(int argc, char **argv);
 
 /* refuse: one sentence on the command line, then exit 2. */
-_Noreturn void refuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void refuse(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -8,9 +8,7 @@
 #include <string>
 #include <vector>
 
-extern "C" {
 #include "examples/fwi/fwi_options.h"
-}
 #include "examples/fwi/ground.h"
 
 namespace {
@@ -234,10 +232,12 @@ TEST(Fwi, AWaveRunsAtItsSpeedAndLeaves) {
     };
     int64_t source = survey_source(&s, 0);
     EXPECT_EQ(source, 60);
-    /* 20 cells farther: 20 * 10 m / 2000 m/s = 0.1 s = 40 steps; the ghost of the surface comes later. */
-    EXPECT_NEAR(static_cast<double>(peak(source + 30) - peak(source + 10)), 40, 2);
-    for (int64_t t = 0; t < s.steps; t++) EXPECT_DOUBLE_EQ(at(t, source - 25), at(t, source + 25));
+    /* 20 cells farther: 20 * 10 m / 2000 m/s = 0.1 s = 40 steps; what the surface reflects comes
+     * later. */
+    EXPECT_NEAR(static_cast<double>(peak(source + 30) - peak(source + 10)), 40, 1);
     double largest = std::fabs(at(peak(source + 30), source + 30)), late = 0;
+    for (int64_t t = 0; t < s.steps; t++)
+        EXPECT_NEAR(at(t, source - 25), at(t, source + 25), 1e-12 * largest);
     for (int64_t t = 600; t < s.steps; t++)
         for (int64_t x = 0; x < s.nx; x++) late = std::fmax(late, std::fabs(at(t, x)));
     EXPECT_LT(late, 0.02 * largest);
@@ -245,6 +245,7 @@ TEST(Fwi, AWaveRunsAtItsSpeedAndLeaves) {
 
 TEST(Survey, RefusesUnstableAndUnderSampledSettingsWithTheNumberToChange) {
     survey s = small_survey(false);
+    s.steps = 250;
     char message[256];
     EXPECT_TRUE(survey_check(&s, 1500, 2500, message, sizeof message)) << message;
     EXPECT_DOUBLE_EQ(survey_cfl(&s, 2500), 0.5);  /* 2500 * 0.004 / 20 */
@@ -292,15 +293,18 @@ TEST(Ground, ResamplesLinearlyAndKeepsTheKnownRows) {
     for (ground *g : {&a, &b, &c}) ground_clear(g);
 }
 
-fwi_options parse(std::vector<std::string> words) {
+/* The options point into the words. */
+fwi_options parse(const std::vector<std::string> &words) {
     std::vector<char *> argv = {const_cast<char *>("fwi")};
-    for (std::string &w : words) argv.push_back(&w[0]);
+    for (const std::string &w : words) argv.push_back(const_cast<char *>(w.c_str()));
     argv.push_back(nullptr);
     return options_parse(static_cast<int>(argv.size()) - 1, argv.data());
 }
 
 TEST(Options, TakesBothSpellings) {
-    fwi_options o = parse({"--shots", "3", "--noise=0.25", "--optimizer=adam", "--out=a=b"});
+    const std::vector<std::string> words = {"--shots", "3", "--noise=0.25", "--optimizer=adam",
+                                            "--out=a=b"};
+    fwi_options o = parse(words);
     EXPECT_EQ(o.shots, 3);
     EXPECT_EQ(o.noise, 0.25);
     EXPECT_STREQ(o.optimizer, "adam");

@@ -22,7 +22,7 @@ void ground_clear(ground *a);
 /* The model on another spacing, linear between samples; same corner, not larger. */
 ground ground_resample(const ground *a, double spacing);
 
-/* The model blurred by a Gaussian of standard deviation `length` m; the rows before `first` stay. */
+/* The model blurred by a Gaussian of standard deviation `length` m; rows before `first` stay. */
 ground ground_smooth(const ground *a, double length, int64_t first);
 
 void ground_range(const ground *a, double *low, double *high);

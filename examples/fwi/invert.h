@@ -29,15 +29,15 @@ typedef struct inversion {
 void invert_begin(inversion *v, const ground *start);
 void invert_end(inversion *v);
 
-/* Misfit and gradient of the trial model, in a line of the output; the best is kept. every: a worse one
- * is an iteration too. */
+/* Misfit and gradient of the trial model, in a line of the output; the best is kept. every: a worse
+ * one is an iteration too. */
 double invert_evaluate(inversion *v, bool every);
 
 /* No further iteration: enough of them, or the user stops. */
 bool invert_over(const inversion *v);
 
-/* L-BFGS with bounds: NLopt's LD_LBFGS. An iteration is a model that lowers the misfit; trials of the
- * line search that do not are printed as such. */
+/* L-BFGS with bounds: NLopt's LD_LBFGS. An iteration is a model that lowers the misfit; trials of
+ * the line search that do not are printed as such. */
 void invert_lbfgs(inversion *v);
 
 /* Adam, clamped to the bounds. An iteration is a step. */

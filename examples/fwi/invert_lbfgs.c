@@ -6,7 +6,7 @@
 
 #include "invert.h"
 
-/* What NLopt sees: x = velocity / depth below the known rows, in (km/s) / km, and the misfit times a
+/* What NLopt sees: x = velocity / depth below the known rows, in 1/s, and the misfit times a
  * constant. A gradient by velocity fades with depth as waves spread and are reflected on their way;
  * by x it does not, and the deep ground is found in a few iterations. */
 typedef struct search {
@@ -15,7 +15,7 @@ typedef struct search {
     double scale; /* 0 before the first call */
 } search;
 
-/* d velocity / d x of element i of the model, both in m. */
+/* Depth of element i of the model in m: d velocity / d x. */
 static double depth_weight(const inversion *v, int64_t i) {
     double row = (double)(i / v->trial.nx);
     return row * v->trial.spacing;
@@ -39,31 +39,28 @@ static double objective(unsigned n, const double *x, double *gradient, void *dat
     return s->scale * misfit;
 }
 
-/* x where velocity is what `of` holds, or a constant when of is NULL. */
-static void set_variables(const inversion *v, const ground *of, double constant, double *x) {
-    int64_t first = v->known * v->best.nx, count = v->best.nz * v->best.nx - first;
-    for (int64_t i = 0; i < count; i++)
-        x[i] = (of ? of->v[first + i] : constant) / depth_weight(v, first + i);
-}
-
 void invert_lbfgs(inversion *v) {
-    int64_t count = (v->best.nz - v->known) * v->best.nx;
+    int64_t first = v->known * v->best.nx, count = v->best.nz * v->best.nx - first;
     nlopt_opt opt = nlopt_create(NLOPT_LD_LBFGS, (unsigned)count);
-    double *x = malloc((size_t)count * sizeof *x), misfit;
+    ground x = ground_like(&v->best), low = ground_like(&v->best), high = ground_like(&v->best);
     search s = {v, opt, 0};
-    bool ready = opt && x && nlopt_set_min_objective(opt, objective, &s) > 0;
-    if (ready) set_variables(v, NULL, v->low, x);
-    ready = ready && nlopt_set_lower_bounds(opt, x) > 0;
-    if (ready) set_variables(v, NULL, v->high, x);
-    ready = ready && nlopt_set_upper_bounds(opt, x) > 0;
-    if (!ready) {
+    for (int64_t i = 0; i < count; i++) {
+        double weight = depth_weight(v, first + i);
+        x.v[i] = v->best.v[first + i] / weight;
+        low.v[i] = v->low / weight;
+        high.v[i] = v->high / weight;
+    }
+    if (!opt || nlopt_set_min_objective(opt, objective, &s) < 0 ||
+        nlopt_set_lower_bounds(opt, low.v) < 0 || nlopt_set_upper_bounds(opt, high.v) < 0) {
         fprintf(stderr, "fwi: NLopt cannot be set up\n");
         exit(1);
     }
-    set_variables(v, &v->best, 0, x);
-    nlopt_result result = nlopt_optimize(opt, x, &misfit);
+    double misfit;
+    nlopt_result result = nlopt_optimize(opt, x.v, &misfit);
     if (result != NLOPT_FORCED_STOP)
         printf("L-BFGS ended by itself: %s\n", nlopt_result_to_string(result));
     nlopt_destroy(opt);
-    free(x);
+    ground_clear(&x);
+    ground_clear(&low);
+    ground_clear(&high);
 }

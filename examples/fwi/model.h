@@ -43,7 +43,7 @@ void model_build_kernels(wave_model *m); /* part of model_create */
 /* Pressure is 0 everywhere. */
 void model_rest(wave_model *m, tape *record);
 
-/* All time steps of a shot from the pressure as it is: fills traces. A NULL tape records nothing. */
+/* All time steps of a shot from the pressure as it is: traces. A NULL tape records nothing. */
 void model_run(wave_model *m, tape *record, int64_t shot);
 
 /* From rest, what the receivers record of a shot in the velocity as it is. */

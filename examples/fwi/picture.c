@@ -6,10 +6,10 @@
 #include <stdio.h>
 
 /* Pixels of a unit below; sizes in units. */
-static const double SCALE = 2, TEXT = 15, TICK = 5;
+static const double SCALE = 1.5, TEXT = 15, TICK = 5;
 static const double LEFT = 70, RIGHT = 92, TOP = 40, BOTTOM = 56, GAP = 24, BAR_WIDTH = 18;
 
-/* Sequential: viridis (Smith, van der Walt 2015, matplotlib). Diverging: RdBu (Brewer), reversed. */
+/* Sequential: viridis (Smith, van der Walt, matplotlib). Diverging: RdBu (Brewer), reversed. */
 static const uint32_t sequential[] = {0x440154, 0x482878, 0x3e4989, 0x31688e, 0x26828e,
                                       0x1f9e89, 0x35b779, 0x6ece58, 0xb5de2b, 0xfde725};
 static const uint32_t diverging[] = {0x053061, 0x2166ac, 0x4393c3, 0x92c5de, 0xd1e5f0, 0xf7f7f7,
@@ -53,6 +53,15 @@ static void draw_text(cairo_t *cr, double x, double y, double across, const char
     cairo_text_extents(cr, text, &size);
     cairo_move_to(cr, x - across * size.x_advance, y);
     cairo_show_text(cr, text);
+}
+
+/* Text that runs upwards, its middle at x, y. */
+static void draw_upwards(cairo_t *cr, double x, double y, const char *text) {
+    cairo_save(cr);
+    cairo_translate(cr, x, y);
+    cairo_rotate(cr, -1.5707963267948966);
+    draw_text(cr, 0, 0, 0.5, text);
+    cairo_restore(cr);
 }
 
 static void draw_line(cairo_t *cr, double x0, double y0, double x1, double y1) {
@@ -115,17 +124,12 @@ static void draw_y_axis(cairo_t *cr, const figure *f, double x, double y, int la
         format_tick(text, sizeof text, i * step, step);
         if (labels) draw_text(cr, x - TICK - 4, at + 0.36 * TEXT, 1, text);
     }
-    if (!labels) return;
-    cairo_save(cr);
-    cairo_translate(cr, x - 46, y + f->panel_height / 2.0);
-    cairo_rotate(cr, -1.5707963267948966);
-    draw_text(cr, 0, 0, 0.5, f->y_label);
-    cairo_restore(cr);
+    if (labels) draw_upwards(cr, x - 46, y + f->panel_height / 2.0, f->y_label);
 }
 
 static void draw_bar(cairo_t *cr, const figure *f, double x, double y) {
     colours c = palette_colours(f->palette);
-    int slices = f->panel_height * (int)SCALE;
+    int slices = (int)lround(f->panel_height * SCALE);
     double height = f->panel_height, slice = height / slices;
     cairo_set_antialias(cr, CAIRO_ANTIALIAS_NONE);
     for (int i = 0; i < slices; i++) {
@@ -147,11 +151,7 @@ static void draw_bar(cairo_t *cr, const figure *f, double x, double y) {
         format_tick(text, sizeof text, v, step);
         draw_text(cr, x + BAR_WIDTH + TICK + 4, at + 0.36 * TEXT, 0, text);
     }
-    cairo_save(cr);
-    cairo_translate(cr, x + BAR_WIDTH + 62, y + height / 2);
-    cairo_rotate(cr, -1.5707963267948966);
-    draw_text(cr, 0, 0, 0.5, f->bar_label);
-    cairo_restore(cr);
+    draw_upwards(cr, x + BAR_WIDTH + 62, y + height / 2, f->bar_label);
 }
 
 static void draw_figure(cairo_t *cr, const figure *f) {

@@ -52,8 +52,8 @@ static figure ground_figure(const ground *g) {
     return f;
 }
 
-void report_velocity(const char *out, const char *file, const char *title, const ground *velocity,
-                     double low, double high) {
+void report_velocity(const char *out, const char *file, const char *title, double low, double high,
+                     const ground *velocity) {
     ground km = ground_like(velocity);
     for (int64_t i = 0; i < km.nz * km.nx; i++) km.v[i] = velocity->v[i] / 1000;
     figure f = ground_figure(velocity);

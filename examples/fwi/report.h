@@ -9,8 +9,8 @@
 void report_folder(const char *path);
 
 /* A velocity in colours from low to high. */
-void report_velocity(const char *out, const char *file, const char *title, const ground *velocity,
-                     double low, double high);
+void report_velocity(const char *out, const char *file, const char *title, double low, double high,
+                     const ground *velocity);
 
 /* A gradient, relative to its largest values. */
 void report_gradient(const char *out, const ground *gradient);

@@ -46,10 +46,10 @@ bool survey_check(const survey *s, double slowest, double fastest, char *message
                  floor(product / s->spacing * 100) / 100);
         return false;
     }
-    if (s->steps < 2 || (double)s->steps * s->dt * s->frequency < 4) {
+    if ((double)s->steps * s->dt * s->frequency < 3) {
         snprintf(message, bytes,
                  "too short: the wavelet alone takes %.2g s; use a longer --duration",
-                 4 / s->frequency);
+                 3 / s->frequency);
         return false;
     }
     return true;
@@ -70,10 +70,10 @@ static double depth_in_sponge(int64_t i, int64_t first, int64_t last, int64_t wi
     return (double)cells / (double)width;
 }
 
-/* A step multiplies by exp(-c d^2), as in Cerjan, Kosloff, Kosloff, Reshef, "A nonreflecting boundary
- * condition for discrete acoustic and elastic wave equations", Geophysics 50 (1985). A wave of
- * SPEED loses exp(-LOSS / 3) on its way through the sponge, and as much on its way back, whatever
- * the time step and the spacing. */
+/* A step multiplies by exp(-c d^2), as in Cerjan, Kosloff, Kosloff, Reshef, "A nonreflecting
+ * boundary condition for discrete acoustic and elastic wave equations", Geophysics 50 (1985). A
+ * wave of that speed falls to exp(-loss / 3) on its way through the sponge, and again on its way
+ * back, whatever the time step and the spacing. With more loss, the sponge itself reflects more. */
 void survey_damp(const survey *s, double *damp) {
     const double speed = 2500, loss = 5;
     const double strength = loss * speed * s->dt / ((double)s->side * s->spacing);

@@ -10,8 +10,8 @@
 extern "C" {
 #endif
 
-/* The wave runs on a padded grid: the model with `top` sponge cells above it and `side` sponge cells
- * to the left, to the right and below. Sources and receivers stand in one row of the model, a
+/* The wave runs on a padded grid: the model, `top` sponge cells above it, and `side` sponge cells
+ * to the left, to the right and below. Sources and receivers stand in one row of the model, with a
  * receiver in each of its columns. */
 typedef struct survey {
     int64_t nz, nx;    /* samples of the model: depth, distance */
@@ -25,13 +25,14 @@ typedef struct survey {
 } survey;
 
 /* Limits, for 2nd order in time and 4th order in space.
- * cfl: von Neumann; the largest eigenvalue of -h^2 lap is 2 * 16/3, and (v dt / h)^2 times it must stay
- * below 4. points: Alford, Kelly, Boore, "Accuracy of finite-difference modeling of the acoustic
- * wave equation", Geophysics 39 (1974), ask for 5.5 at the upper half-power frequency, 1.5 times a
- * Ricker's peak; 5 at the highest frequency, 2.5 times the peak, is more than that. */
+ * cfl: von Neumann; the largest eigenvalue of -h^2 lap is 2 * 16/3, and (v dt / h)^2 times it must
+ * stay below 4.
+ * points: Alford, Kelly, Boore, "Accuracy of finite-difference modeling of the acoustic wave
+ * equation", Geophysics 39 (1974), ask for 5.5 at the upper half-power frequency, which is 1.44
+ * times a Ricker's peak. 5 at 2.5 times the peak are 8.7 there. */
 #define SURVEY_CFL_LIMIT 0.612
 #define SURVEY_POINTS_LIMIT 5.0
-#define SURVEY_HIGHEST 2.5 /* highest frequency over peak: a Ricker has 1 % of its peak there */
+#define SURVEY_HIGHEST 2.5 /* highest frequency over peak: a Ricker has 3 % of its peak there */
 
 /* Rows and columns of the padded grid. */
 int64_t survey_rows(const survey *s);

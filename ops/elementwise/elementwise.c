@@ -73,73 +73,34 @@ static tile_strip strip_cast(const tile_op *op, const tile_dtype *in, tile_dtype
 #define TEXT_FULL(formula) #formula
 #define TEXT_ZERO NULL
 
-#define UNARY(op_name, y, types, da, la, ha, kink_at, what, special) \
-    {.name = #op_name,                                               \
-     .n_in = 1,                                                      \
-     .n_out = 1,                                                     \
-     .math = #y,                                                     \
-     .infer = infer_same,                                            \
-     .strip = strip_in0,                                             \
-     .grad = {GRAD_##da},                                            \
-     .derivative = {TEXT_##da},                                      \
-     .low = {la},                                                    \
-     .high = {ha},                                                   \
-     .kink = (double)(kink_at)},
-#define BINARY(op_name, y, types, da, db, la, ha, lb, hb, kink_at, what, special) \
-    {.name = #op_name,                                                            \
-     .n_in = 2,                                                                   \
-     .n_out = 1,                                                                  \
-     .math = #y,                                                                  \
-     .infer = infer_same,                                                         \
-     .strip = strip_in0,                                                          \
-     .grad = {GRAD_##da, GRAD_##db},                                              \
-     .derivative = {TEXT_##da, TEXT_##db},                                        \
-     .low = {la, lb},                                                             \
-     .high = {ha, hb},                                                            \
-     .kink = (double)(kink_at)},
-#define TERNARY_ROW(op_name, y, da, db, dc, la, ha, lb, hb, lc, hc, kink_at, rule, choice, by) \
-    {.name = #op_name,                                                                         \
-     .n_in = 3,                                                                                \
-     .n_out = 1,                                                                               \
-     .math = y,                                                                                \
-     .infer = rule,                                                                            \
-     .strip = choice,                                                                          \
-     .key = by,                                                                                \
-     .grad = {GRAD_##da, GRAD_##db, GRAD_##dc},                                                \
-     .derivative = {TEXT_##da, TEXT_##db, TEXT_##dc},                                          \
-     .low = {la, lb, lc},                                                                      \
-     .high = {ha, hb, hc},                                                                     \
-     .kink = (double)(kink_at)},
-#define TERNARY(name, y, types, da, db, dc, la, ha, lb, hb, lc, hc, kink, what, special)   \
-    TERNARY_ROW(name, #y, da, db, dc, la, ha, lb, hb, lc, hc, kink, infer_same, strip_in0, \
-                TILE_KEY_IN0)
-#define SELECT(name, y, types, da, db, dc, la, ha, lb, hb, lc, hc, kink, what, special)      \
-    TERNARY_ROW(name, #y, da, db, dc, la, ha, lb, hb, lc, hc, kink, infer_select, strip_in1, \
-                TILE_KEY_IN1)
-#define COMPARE(op_name, y, types, la, ha, lb, hb, what, special) \
-    {.name = #op_name,                                            \
-     .n_in = 2,                                                   \
-     .n_out = 1,                                                  \
-     .math = #y,                                                  \
-     .infer = infer_compare,                                      \
-     .strip = strip_in0,                                          \
-     .grad = {TILE_GRAD_ZERO, TILE_GRAD_ZERO},                    \
-     .low = {la, lb},                                             \
-     .high = {ha, hb},                                            \
-     .kink = (double)NAN},
-#define CAST(op_name, y, types, da, la, ha, kink_at, what, special) \
-    {.name = #op_name,                                              \
-     .n_in = 1,                                                     \
-     .n_out = 1,                                                    \
-     .key = TILE_KEY_OUT0,                                          \
-     .math = #y,                                                    \
-     .infer = infer_cast,                                           \
-     .strip = strip_cast,                                           \
-     .grad = {GRAD_##da},                                           \
-     .derivative = {TEXT_##da},                                     \
-     .low = {la},                                                   \
-     .high = {ha},                                                  \
-     .kink = (double)(kink_at)},
+#define HEAD(text, n, expression, edges) \
+    .name = text, .n_in = n, .n_out = 1, .math = expression, .special = edges
+#define RULES(rule, choice, by) .infer = rule, .strip = choice, .key = by
+#define RULES_SAME RULES(infer_same, strip_in0, TILE_KEY_IN0)
+#define GRADS1(da) .grad = {GRAD_##da}, .derivative = {TEXT_##da}
+#define GRADS2(da, db) .grad = {GRAD_##da, GRAD_##db}, .derivative = {TEXT_##da, TEXT_##db}
+#define GRADS3(da, db, dc) \
+    .grad = {GRAD_##da, GRAD_##db, GRAD_##dc}, .derivative = {TEXT_##da, TEXT_##db, TEXT_##dc}
+#define TEST1(la, ha, at) .low = {la}, .high = {ha}, .kink = (double)(at)
+#define TEST2(la, ha, lb, hb, at) .low = {la, lb}, .high = {ha, hb}, .kink = (double)(at)
+#define TEST3(la, ha, lb, hb, lc, hc, at) \
+    .low = {la, lb, lc}, .high = {ha, hb, hc}, .kink = (double)(at)
+
+#define UNARY(name_, y, types, da, la, ha, at, what, edges) \
+    {HEAD(#name_, 1, #y, edges), RULES_SAME, GRADS1(da), TEST1(la, ha, at)},
+#define BINARY(name_, y, types, da, db, la, ha, lb, hb, at, what, edges) \
+    {HEAD(#name_, 2, #y, edges), RULES_SAME, GRADS2(da, db), TEST2(la, ha, lb, hb, at)},
+#define TERNARY(name_, y, types, da, db, dc, la, ha, lb, hb, lc, hc, at, what, edges) \
+    {HEAD(#name_, 3, #y, edges), RULES_SAME, GRADS3(da, db, dc), TEST3(la, ha, lb, hb, lc, hc, at)},
+#define COMPARE(name_, y, types, la, ha, lb, hb, what, edges)                   \
+    {HEAD(#name_, 2, #y, edges), RULES(infer_compare, strip_in0, TILE_KEY_IN0), \
+     GRADS2(ZERO, ZERO), TEST2(la, ha, lb, hb, NAN)},
+#define SELECT(name_, y, types, da, db, dc, la, ha, lb, hb, lc, hc, at, what, edges)               \
+    {HEAD(#name_, 3, #y, edges), RULES(infer_select, strip_in1, TILE_KEY_IN1), GRADS3(da, db, dc), \
+     TEST3(la, ha, lb, hb, lc, hc, at)},
+#define CAST(name_, y, types, da, la, ha, at, what, edges)                                 \
+    {HEAD(#name_, 1, #y, edges), RULES(infer_cast, strip_cast, TILE_KEY_OUT0), GRADS1(da), \
+     TEST1(la, ha, at)},
 #define MATH1 UNARY
 #define MATH2 BINARY
 

@@ -11,6 +11,16 @@ static tile emit(int row, int n, const tile *in) {
     return tile_emit(b, &emission);
 }
 
+static tile emit_cast(int row, tile a, tile_dtype dtype) {
+    if (!a.builder) return (tile){NULL, -1};
+    const tile_emission emission = {.op = &tile_ops_elementwise.ops[row],
+                                    .n_in = 1,
+                                    .in = {a},
+                                    .has_dtype = true,
+                                    .dtype = dtype};
+    return tile_emit(a.builder, &emission);
+}
+
 /* The parentheses keep the header's macros of the same names away. */
 #define UNARY(name, ...)                              \
     tile(tile_##name)(tile a) {                       \
@@ -28,13 +38,8 @@ static tile emit(int row, int n, const tile *in) {
 #define MATH2 BINARY
 #define COMPARE BINARY
 #define SELECT TERNARY
-#define CAST(name, ...)                                                                           \
-    tile(tile_##name)(tile a, tile_dtype dtype) {                                                 \
-        tile_builder *b = tile_builder_of(&a, 1);                                                 \
-        if (!b) return (tile){NULL, -1};                                                          \
-        const tile_op *op = &tile_ops_elementwise.ops[TILE_ROW_##name];                           \
-        return tile_emit(                                                                         \
-            b,                                                                                    \
-            &(tile_emission){.op = op, .n_in = 1, .in = {a}, .has_dtype = true, .dtype = dtype}); \
+#define CAST(name, ...)                              \
+    tile(tile_##name)(tile a, tile_dtype dtype) {    \
+        return emit_cast(TILE_ROW_##name, a, dtype); \
     }
 #include "ops/elementwise/elementwise.def"

@@ -1,4 +1,4 @@
-/* elementwise_avx2.c: the strips for x86-64 CPUs with AVX2 and FMA, whatever the compiler's flags. */
+/* elementwise_avx2.c: the strips for x86-64 CPUs with AVX2 and FMA, by any compiler flags. */
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>

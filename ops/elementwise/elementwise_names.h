@@ -1,8 +1,8 @@
 /* elementwise_names.h: the functions that the rows of elementwise.def may use, by upper-case name.
  *
  * Whoever includes elementwise_types.inc defines for both float types what a name becomes:
- * TILE_MATHS_F32(f), TILE_MATHS_F64(f) for maths functions, TILE_EXACT_F32(f), TILE_EXACT_F64(f) for
- * functions with one right answer (sqrt, floor, fma). On CUDA both are the device's own. */
+ * TILE_MATHS_F32(f), TILE_MATHS_F64(f) for maths functions, TILE_EXACT_F32(f), TILE_EXACT_F64(f)
+ * for functions with one right answer (sqrt, floor, fma). On CUDA both are the device's own. */
 #ifndef TILE_OPS_ELEMENTWISE_NAMES_H
 #define TILE_OPS_ELEMENTWISE_NAMES_H
 

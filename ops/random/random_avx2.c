@@ -1,4 +1,4 @@
-/* random_avx2.c: the random strips for x86-64 CPUs with AVX2 and FMA, whatever the compiler's flags. */
+/* random_avx2.c: the random strips for x86-64 CPUs with AVX2 and FMA. */
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,8 +1,9 @@
 /* random_ops.h: random numbers indexed by (seed, number, draw), constants for gradients.
  *
- * Philox 4x32-10 exactly as cuRAND defines it: what the draw-th call (0 the first) of the named cuRAND
- * function gives after curand_init(seed, number, 0). The number is usually the element's index in the
- * whole field, so neither tiling nor device matters. Operands broadcast as in NumPy. */
+ * Philox 4x32-10 exactly as cuRAND defines it: what call number draw, from 0, of the named cuRAND
+ * function gives after curand_init with seed, number as subsequence and offset 0. The number is
+ * usually the element's index in the whole field, so neither tiling nor device matters. Operands
+ * broadcast as in NumPy. */
 #ifndef TILE_OPS_RANDOM_OPS_H
 #define TILE_OPS_RANDOM_OPS_H
 

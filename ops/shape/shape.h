@@ -7,6 +7,7 @@
 enum { FULL, IOTA, BROADCAST, RESHAPE, PERMUTE, VIEW, ASSIGN, CONCAT, SHAPE_OPS };
 extern const tile_op tile_shape_ops[SHAPE_OPS];
 
+bool tile_sample_full(int variant, tile_sample *sample);
 bool tile_sample_iota(int variant, tile_sample *sample);
 bool tile_sample_broadcast(int variant, tile_sample *sample);
 bool tile_sample_reshape(int variant, tile_sample *sample);

@@ -38,6 +38,26 @@ static tile build(int op, tile_builder *b, const tile_sample *sample, const tile
     return tile_emit(b, &e);
 }
 
+/* One element, a dimension, three; the dtype is the sample's own, there are no inputs. */
+static tile build_full(tile_builder *b, const tile_sample *sample, const tile *in) {
+    (void)in;
+    const tile_emission e = {.op = &tile_shape_ops[FULL],
+                             .attrs.real = 2.5,
+                             .has_shape = true,
+                             .shape = sample->shape[0],
+                             .has_dtype = true,
+                             .dtype = (tile_dtype)sample->n[0]};
+    return tile_emit(b, &e);
+}
+static const example fulls[] = {{{{0}}, {0, {0}}, {TILE_F64}},
+                                {{{0}}, {1, {7}}, {TILE_F64}},
+                                {{{0}}, {3, {2, 3, 4}}, {TILE_F32}}};
+bool tile_sample_full(int variant, tile_sample *sample) {
+    const bool more = fill(fulls, COUNT(fulls), variant, 0, sample);
+    sample->build = build_full;
+    return more;
+}
+
 static const example iotas[] = {{{{0}}, {1, {5}}, {1}},
                                 {{{0}}, {2, {3, 4}}, {3}},
                                 {{{0}}, {3, {2, 3, 4}}, {5}}};

@@ -1,0 +1,937 @@
+/* exec_test.cc: rows against blocks bit for bit, any number of threads, order of effects, loops. */
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <random>
+
+#include "tape/tiletape.h"
+extern "C" {
+#include "core/builder.h"
+#include "core/exec_internal.h"
+#include "core/kernel.h"
+}
+
+namespace {
+
+typedef std::vector<int64_t> Ints;
+typedef std::vector<unsigned char> Bytes;
+
+const unsigned char GUARD = 0xA5;
+
+/* Memory of an array with guard bytes around it and, when strided, in its gaps. */
+struct Memory {
+    tile_dtype dtype;
+    Ints extent, stride;
+    Bytes bytes;
+    size_t margin = 512;
+
+    Memory(tile_dtype type, const Ints &extents, const Ints &gaps = {})
+        : dtype(type), extent(extents), stride(extents.size()) {
+        int64_t n = 1;
+        for (size_t d = extents.size(); d-- > 0;) {
+            stride[d] = n * (gaps.empty() ? 1 : gaps[d]);
+            n = stride[d] * (extents[d] ? extents[d] : 1);
+        }
+        bytes.assign(static_cast<size_t>(n) * size() + 2 * margin, GUARD);
+    }
+    size_t size() const {
+        return tile_dtype_size(dtype);
+    }
+    int64_t count() const {
+        int64_t n = 1;
+        for (int64_t e : extent) n *= e;
+        return n;
+    }
+    unsigned char *at(int64_t i) {
+        int64_t place = 0;
+        for (size_t d = extent.size(); d-- > 0;) {
+            place += i % extent[d] * stride[d];
+            i /= extent[d];
+        }
+        return bytes.data() + margin + static_cast<size_t>(place) * size();
+    }
+    void set(int64_t i, double value) {
+        if (dtype == TILE_F32) {
+            const float x = static_cast<float>(value);
+            memcpy(at(i), &x, sizeof x);
+        } else if (dtype == TILE_F64) {
+            memcpy(at(i), &value, sizeof value);
+        } else {
+            const int64_t x = static_cast<int64_t>(value);
+            memcpy(at(i), &x, size());
+        }
+    }
+    double get(int64_t i) {
+        if (dtype == TILE_F32) {
+            float x;
+            memcpy(&x, at(i), sizeof x);
+            return static_cast<double>(x);
+        }
+        if (dtype == TILE_F64) {
+            double x;
+            memcpy(&x, at(i), sizeof x);
+            return x;
+        }
+        int64_t x = 0;
+        memcpy(&x, at(i), size());
+        return static_cast<double>(x);
+    }
+    void fill(const std::function<double(int64_t)> &f) {
+        for (int64_t i = 0; i < count(); i++) set(i, f(i));
+    }
+    /* Whether nothing but elements was touched. */
+    bool guarded() {
+        Bytes copy = bytes;
+        for (int64_t i = 0; i < count(); i++)
+            memset(copy.data() + (at(i) - bytes.data()), GUARD, size());
+        for (unsigned char b : copy)
+            if (b != GUARD) return false;
+        return true;
+    }
+    tile_memory memory() {
+        tile_memory m = {};
+        m.read = m.write = bytes.data() + margin;
+        m.rank = static_cast<int32_t>(extent.size());
+        for (size_t d = 0; d < extent.size(); d++) {
+            m.extent[d] = extent[d];
+            m.stride[d] = stride[d];
+        }
+        return m;
+    }
+};
+
+/* A context, a kernel, and runs of it. */
+class Runner {
+  public:
+    explicit Runner(int threads) {
+        const tile_context_options options = {threads, 0};
+        EXPECT_EQ(TILE_OK, tile_context_create(&options, &ctx));
+    }
+    ~Runner() {
+        tile_kernel_destroy(kernel);
+        tile_context_destroy(ctx);
+    }
+    void build(const std::function<void(tile_builder *)> &body) {
+        tile_builder *b = tile_kernel_begin(ctx, "test");
+        body(b);
+        ASSERT_EQ(TILE_OK, tile_kernel_end(b, &kernel)) << tile_last_error();
+    }
+    void run(const tile_bound &bound, bool by_blocks = false) {
+        tile_execute_by_blocks(kernel->forward, by_blocks);
+        ASSERT_EQ(TILE_OK, tile_executable_reserve(kernel->forward, &bound)) << tile_last_error();
+        ASSERT_EQ(TILE_OK, tile_execute(kernel->forward, &bound)) << tile_last_error();
+    }
+    bool rows() const {
+        return kernel->forward->runs_by_rows > 0;
+    }
+
+    tile_context *ctx = nullptr;
+    tile_kernel *kernel = nullptr;
+};
+
+tile_bound bound_of(const Ints &grid, const std::vector<Memory *> &arrays) {
+    tile_bound bound = {};
+    for (size_t g = 0; g < 3; g++) bound.grid[g] = bound.domain[g] = g < grid.size() ? grid[g] : 1;
+    for (size_t k = 0; k < arrays.size(); k++) bound.array[k] = arrays[k]->memory();
+    return bound;
+}
+
+tile_shape shape_of(const Ints &extents) {
+    tile_shape s = {};
+    for (int64_t e : extents) s.extent[s.rank++] = e;
+    return s;
+}
+
+const int THREADS[] = {1, 2, 3, 8};
+
+/* ---- Random fields --------------------------------------------------------------------------- */
+
+/* A random program on windows at block * tile + constant, on random arrays. */
+struct RandomField {
+    explicit RandomField(unsigned seed) : random(seed) {
+        rank = static_cast<size_t>(pick(1, 3));
+        const bool wide = pick(0, 3) == 0;
+        for (size_t d = 0; d < rank; d++) {
+            const bool last = d + 1 == rank;
+            core.push_back(pick(0, 4) ? pick(1, last ? 40 : 6) : 1);
+            extent.push_back(last && wide ? pick(1200, 4000) : pick(1, last ? 150 : 20));
+            if (last && wide) core[d] = pick(100, 300);
+            halo.push_back(pick(0, 3));
+            grid.push_back((extent[d] + core[d] - 1) / core[d] + pick(0, 1));
+        }
+        dtype = pick(0, 4) ? TILE_F32 : TILE_F64;
+        for (int k = 0; k < 4; k++) inputs.push_back(array(extent));
+        Ints line(1, extent[rank - 1]), one(rank, 1);
+        inputs.push_back(array(line));
+        inputs.push_back(array(one));
+        for (int k = 0; k < 2; k++) outputs.push_back(array(extent));
+        choices = random();
+    }
+    int64_t pick(int64_t low, int64_t high) {
+        return std::uniform_int_distribution<int64_t>(low, high)(random);
+    }
+    std::unique_ptr<Memory> array(const Ints &shape) {
+        Ints gaps;
+        for (size_t d = 0; d < shape.size(); d++) gaps.push_back(pick(0, 5) ? 1 : pick(1, 3));
+        std::unique_ptr<Memory> m(new Memory(dtype, shape, gaps));
+        m->fill([this](int64_t) { return static_cast<double>(pick(-8, 8)) / 4; });
+        return m;
+    }
+
+    std::mt19937 random;
+    std::mt19937::result_type choices;
+    size_t rank;
+    tile_dtype dtype;
+    Ints core, extent, halo, grid;
+    std::vector<std::unique_ptr<Memory>> inputs, outputs;
+};
+
+/* The same choices build the same program again. */
+class FieldBuilder {
+  public:
+    FieldBuilder(const RandomField &f, tile_builder *b)
+        : field(f), builder(b), random(static_cast<unsigned>(f.choices)) {}
+
+    void build() {
+        const char *names[] = {"a", "b", "c", "d", "line", "one", "y", "z"};
+        for (size_t k = 0; k < 8; k++) {
+            const int rank = k == 4 ? 1 : static_cast<int>(field.rank);
+            params.push_back(tile_array_param(builder, names[k], field.dtype, rank));
+        }
+        scale = tile_real_param(builder, "scale", field.dtype);
+        moved = tile_int_param(builder, "moved");
+        const int64_t n = pick(2, 9);
+        for (int64_t k = 0; k < 4; k++) values.push_back(leaf(field.core));
+        for (int64_t k = 0; k < n; k++) values.push_back(combine());
+        tile_store(params[6], values.back(), at(pick(-2, 2)));
+        const tile other =
+            values[static_cast<size_t>(pick(0, static_cast<int64_t>(values.size()) - 1))];
+        if (pick(0, 1)) {
+            tile_atomic_add(params[7], other, at(0));
+        } else {
+            const tile before = tile_load(params[7], shape_of(field.core), at(0));
+            tile_store(params[7], tile_add(before, other), at(0));
+            if (pick(0, 1)) values.push_back(before);
+        }
+    }
+
+  private:
+    int64_t pick(int64_t low, int64_t high) {
+        return std::uniform_int_distribution<int64_t>(low, high)(random);
+    }
+    tile pick_value() {
+        return values[static_cast<size_t>(pick(0, static_cast<int64_t>(values.size()) - 1))];
+    }
+    /* Block * core, moved by a constant along the last dimension, sometimes by a parameter. */
+    tile_offset at(int64_t shift, bool by_parameter = false) {
+        tile_offset o = {};
+        o.rank = static_cast<int>(field.rank);
+        for (size_t d = 0; d < field.rank; d++)
+            o.at[d] = tile_block_start(builder, static_cast<int>(d), field.core[d]);
+        if (by_parameter) o.at[0] = tile_add(o.at[0], moved);
+        o.shift[field.rank - 1] = shift;
+        return o;
+    }
+    tile load(const Ints &shape) {
+        const size_t k = static_cast<size_t>(pick(0, 3));
+        tile_offset o = at(0, pick(0, 4) == 0);
+        for (size_t d = 0; d < field.rank; d++) o.shift[d] = pick(-4, 3);
+        if (pick(0, 3)) return tile_load_padded(params[k], shape_of(shape), o, pick(0, 1) * 0.5);
+        /* bounded */
+        tile bounds[2 * TILE_RANK_MAX];
+        for (size_t d = 0; d < field.rank; d++) {
+            bounds[2 * d] = tile_int(builder, pick(-1, 3));
+            bounds[2 * d + 1] = tile_add(moved, tile_int(builder, pick(0, field.extent[d])));
+        }
+        tile_emission e = {};
+        e.op = tile_op_find("load");
+        e.array = params[k];
+        e.at = o;
+        e.bounds = bounds;
+        e.has_shape = true;
+        e.shape = shape_of(shape);
+        return tile_emit(builder, &e);
+    }
+    tile leaf(const Ints &shape) {
+        const int64_t kind = pick(0, 9);
+        if (kind == 0) {
+            tile_offset o = {};
+            o.rank = 1;
+            o.at[0] = tile_block_start(builder, static_cast<int>(field.rank) - 1,
+                                       field.core[field.rank - 1]);
+            o.shift[0] = pick(-2, 2);
+            return tile_broadcast(tile_load(params[4], TILE_SHAPE(shape[field.rank - 1]), o),
+                                  shape_of(shape));
+        }
+        if (kind == 1)
+            return tile_broadcast(tile_load(params[5], shape_of(Ints(field.rank, 1)), TILE_AT_ZERO),
+                                  shape_of(shape));
+        if (kind == 2) {
+            const int axis = static_cast<int>(pick(0, static_cast<int64_t>(field.rank) - 1));
+            const size_t d = static_cast<size_t>(axis);
+            const tile start = tile_block_start(builder, axis, field.core[d]);
+            if (shape[d] == 1 && field.core[d] != 1) return load(shape);
+            return tile_cast(tile_iota(builder, TILE_I64, shape_of(shape), axis, start),
+                             field.dtype);
+        }
+        if (kind == 3) return column(shape);
+        return load(shape);
+    }
+    /* One element per row, or per column, repeated. */
+    tile column(const Ints &shape) {
+        const size_t flat = static_cast<size_t>(pick(0, static_cast<int64_t>(field.rank) - 1));
+        Ints thin = shape;
+        thin[flat] = 1;
+        tile_offset o = at(0);
+        o.at[flat] = tile_int(builder, pick(-1, 3));
+        tile t = tile_load(params[static_cast<size_t>(pick(0, 3))], shape_of(thin), o);
+        if (pick(0, 1)) t = tile_mul(t, t);
+        return tile_broadcast(t, shape_of(shape));
+    }
+    tile maths(tile x, tile y) {
+        const tile k = scale;
+        switch (pick(0, 6)) {
+        case 0: return tile_add(x, y);
+        case 1: return tile_sub(x, y);
+        case 2: return tile_mul(x, tile_expr("y * k", y, k));
+        case 3: return tile_max(x, y);
+        case 4: return tile_expr("x > y ? x : 2 * y", x, y);
+        case 5: return tile_expr("x + k * y - x * y", x, k, y);
+        default: return tile_expr("0.5 * (x - k)", x, k);
+        }
+    }
+    /* A value on a core with a halo, read through moved sub-tiles; sometimes in two steps. */
+    tile stencil() {
+        Ints whole = field.core, some = field.core;
+        for (size_t d = 0; d < field.rank; d++) {
+            whole[d] += 2 * field.halo[d];
+            some[d] += field.halo[d];
+        }
+        tile w = maths(leaf(whole), leaf(whole));
+        if (pick(0, 1)) w = maths(part(w, some, whole), part(w, some, whole)), whole = some;
+        tile sum = part(w, field.core, whole);
+        const int64_t n = pick(1, 4);
+        for (int64_t k = 0; k < n; k++) sum = maths(sum, part(w, field.core, whole));
+        return sum;
+    }
+    tile part(tile t, const Ints &shape, const Ints &whole) {
+        tile_offset o = {};
+        o.rank = static_cast<int>(field.rank);
+        for (size_t d = 0; d < field.rank; d++) {
+            o.at[d] = tile_int(builder, 0);
+            o.shift[d] = pick(0, whole[d] - shape[d]);
+        }
+        tile_emission e = {};
+        e.op = tile_op_find("view");
+        e.n_in = 1;
+        e.in[0] = t;
+        e.has_shape = true;
+        e.shape = shape_of(shape);
+        for (size_t d = 0; d < field.rank; d++) e.attrs.shift[d] = o.shift[d];
+        return tile_emit(builder, &e);
+    }
+    tile combine() {
+        const int64_t kind = pick(0, 3);
+        if (kind == 0) return leaf(field.core);
+        if (kind == 1) return maths(pick_value(), stencil());
+        return maths(pick_value(), pick_value());
+    }
+
+    const RandomField &field;
+    tile_builder *builder;
+    std::mt19937 random;
+    std::vector<tile_param> params;
+    std::vector<tile> values;
+    tile scale = {}, moved = {};
+};
+
+std::vector<Bytes> run_field(RandomField *f, int threads, bool by_blocks, bool *by_rows,
+                             bool *guarded) {
+    Runner r(threads);
+    r.build([f](tile_builder *b) { FieldBuilder(*f, b).build(); });
+    std::vector<Memory *> arrays;
+    std::vector<Bytes> before, after;
+    for (auto &m : f->inputs) arrays.push_back(m.get());
+    for (auto &m : f->outputs) arrays.push_back(m.get());
+    for (Memory *m : arrays) before.push_back(m->bytes);
+    tile_bound bound = bound_of(f->grid, arrays);
+    bound.scalar[8].real = 0.75;
+    bound.scalar[9].integer = 2;
+    if (r.kernel) r.run(bound, by_blocks);
+    *by_rows = r.kernel && r.rows();
+    *guarded = true;
+    for (Memory *m : arrays) {
+        *guarded = *guarded && m->guarded();
+        after.push_back(m->bytes);
+    }
+    for (size_t k = 0; k < arrays.size(); k++) arrays[k]->bytes = before[k];
+    return after;
+}
+
+TEST(Rows, HaveTheBitsOfBlocksOnRandomFields) {
+    int rows = 0, all = 0;
+    const char *text = getenv("TILE_SEED");
+    const unsigned first = text ? static_cast<unsigned>(atoi(text)) : 1;
+    const unsigned last = text ? first : 250;
+    for (unsigned seed = first; seed <= last; seed++) {
+        RandomField f(seed);
+        bool by_rows, guarded;
+        const std::vector<Bytes> blocks = run_field(&f, 1, true, &by_rows, &guarded);
+        ASSERT_TRUE(guarded) << "TILE_SEED=" << seed;
+        ASSERT_FALSE(by_rows);
+        for (int threads : THREADS) {
+            if (threads > 1 && seed % 4) continue;
+            const std::vector<Bytes> other = run_field(&f, threads, false, &by_rows, &guarded);
+            ASSERT_TRUE(guarded) << "TILE_SEED=" << seed << " threads " << threads;
+            for (size_t k = 0; k < blocks.size(); k++)
+                ASSERT_TRUE(blocks[k] == other[k])
+                    << "TILE_SEED=" << seed << " threads " << threads << " array " << k;
+        }
+        all++;
+        rows += by_rows;
+    }
+    if (!text) {
+        EXPECT_GT(rows, all * 8 / 10);
+    }
+}
+
+/* ---- Rows: single cases ---------------------------------------------------------------------- */
+
+/* Runs a kernel by blocks and by rows; the arrays must agree, and rows must have run. */
+void expect_rows(const std::function<void(tile_builder *)> &body, const Ints &grid,
+                 const std::vector<Memory *> &arrays, bool by_rows = true) {
+    std::vector<Bytes> before, blocks;
+    for (Memory *m : arrays) before.push_back(m->bytes);
+    for (int threads : {0, 1, 2, 3, 8}) {
+        for (size_t k = 0; k < arrays.size(); k++) arrays[k]->bytes = before[k];
+        Runner r(threads ? threads : 1);
+        r.build(body);
+        ASSERT_TRUE(r.kernel);
+        r.run(bound_of(grid, arrays), threads == 0);
+        EXPECT_EQ(by_rows && threads, r.rows())
+            << tile_executable_analysis(r.kernel->forward)->field.why;
+        for (size_t k = 0; k < arrays.size(); k++) {
+            EXPECT_TRUE(arrays[k]->guarded());
+            if (threads == 0) blocks.push_back(arrays[k]->bytes);
+            EXPECT_TRUE(blocks[k] == arrays[k]->bytes) << "threads " << threads << " array " << k;
+        }
+    }
+}
+
+double wavy(int64_t i) {
+    return std::sin(0.7 * static_cast<double>(i));
+}
+
+TEST(Rows, KeepALoadThatIsUsedAfterItsArrayIsWritten) {
+    /* y = y + 1, z = (old y) * (new y) */
+    Memory y(TILE_F32, {37}), z(TILE_F32, {37});
+    y.fill(wavy);
+    const std::vector<double> old = [&y] {
+        std::vector<double> v;
+        for (int64_t i = 0; i < 37; i++) v.push_back(y.get(i));
+        return v;
+    }();
+    expect_rows(
+        [](tile_builder *b) {
+            const tile_param p = tile_array_param(b, "y", TILE_F32, 1);
+            const tile_param q = tile_array_param(b, "z", TILE_F32, 1);
+            const tile_offset at = TILE_AT(tile_block_start(b, 0, 8));
+            const tile before = tile_load(p, TILE_SHAPE(8), at);
+            tile_store(p, tile_expr("before + 1", before), at);
+            const tile after = tile_load(p, TILE_SHAPE(8), at);
+            tile_store(q, tile_mul(before, after), at);
+        },
+        {5}, {&y, &z});
+    for (int64_t i = 0; i < 37; i++)
+        EXPECT_FLOAT_EQ(static_cast<float>(old[static_cast<size_t>(i)] *
+                                           (old[static_cast<size_t>(i)] + 1)),
+                        static_cast<float>(z.get(i)));
+}
+
+/* z = p[x-1] + p[x+1] with q loaded where z is written, q used again after the write. */
+void two_names(tile_builder *b) {
+    const tile_param z = tile_array_param(b, "z", TILE_F32, 1);
+    const tile_param q = tile_array_param(b, "q", TILE_F32, 1);
+    const tile_param y = tile_array_param(b, "y", TILE_F32, 1);
+    const tile_offset at = TILE_AT(tile_block_start(b, 0, 16));
+    const tile t = tile_load(q, TILE_SHAPE(16), at);
+    tile_store(z, tile_expr("2 * t", t), at);
+    tile_store(y, tile_expr("t + 1", t), at);
+}
+
+TEST(Rows, SeeTheSameArrayUnderTwoNames) {
+    Memory z(TILE_F32, {100}), y(TILE_F32, {100});
+    z.fill(wavy);
+    Memory first = z;
+    for (int threads : THREADS) {
+        z.bytes = first.bytes;
+        Runner r(threads);
+        r.build(two_names);
+        tile_bound bound = bound_of({7}, {&z, &z, &y});
+        r.run(bound);
+        EXPECT_TRUE(r.rows());
+        for (int64_t i = 0; i < 100; i++) {
+            EXPECT_EQ(2 * first.get(i), z.get(i));
+            EXPECT_FLOAT_EQ(static_cast<float>(first.get(i) + 1), static_cast<float>(y.get(i)));
+        }
+    }
+}
+
+TEST(Rows, GiveWayToBlocksInOrderWhereNamesOverlapElsewhere) {
+    /* q is z moved by one: block b reads what block b - 1 wrote at its first element */
+    Memory z(TILE_F32, {100}), y(TILE_F32, {100});
+    z.fill(wavy);
+    Memory first = z;
+    for (int threads : THREADS) {
+        z.bytes = first.bytes;
+        Runner r(threads);
+        r.build(two_names);
+        tile_bound bound = bound_of({7}, {&z, &z, &y});
+        bound.array[1].read = static_cast<const char *>(bound.array[1].read) - 4;
+        bound.array[1].write = static_cast<char *>(bound.array[1].write) - 4;
+        r.run(bound);
+        EXPECT_FALSE(r.rows());
+        for (int64_t i = 1; i < 100; i++) {
+            const double left = i % 16 ? first.get(i - 1) : z.get(i - 1);
+            EXPECT_EQ(2 * left, z.get(i)) << i;
+        }
+    }
+}
+
+TEST(Rows, RunAWideStencilInPanels) {
+    Memory x(TILE_F32, {9, 9000}), y(TILE_F32, {9, 9000});
+    x.fill(wavy);
+    expect_rows(
+        [](tile_builder *b) {
+            const tile_param p = tile_array_param(b, "x", TILE_F32, 2);
+            const tile_param q = tile_array_param(b, "y", TILE_F32, 2);
+            const tile_offset at = TILE_AT(tile_block_start(b, 0, 4), tile_block_start(b, 1, 512));
+            const tile wide = tile_load(p, TILE_SHAPE(8, 516), TILE_SHIFT(at, -2, -2));
+            const tile w = tile_mul(wide, wide);
+            const tile zero = tile_int(b, 0);
+            const tile_offset here = TILE_AT(zero, zero);
+            const tile n = tile_view(w, TILE_SHIFT(here, 0, 2), TILE_SHAPE(4, 512));
+            const tile s = tile_view(w, TILE_SHIFT(here, 4, 2), TILE_SHAPE(4, 512));
+            const tile e = tile_view(w, TILE_SHIFT(here, 2, 4), TILE_SHAPE(4, 512));
+            tile_store(q, tile_expr("n + s - e", n, s, e), at);
+        },
+        {3, 18}, {&x, &y});
+}
+
+TEST(Rows, DoNothingOnEmptyArraysAndGrids) {
+    Memory none(TILE_F32, {0}), some(TILE_F32, {8});
+    some.fill(wavy);
+    const Bytes before = some.bytes;
+    const auto copy = [](tile_builder *b) {
+        const tile_param p = tile_array_param(b, "x", TILE_F32, 1);
+        const tile_param q = tile_array_param(b, "y", TILE_F32, 1);
+        const tile_offset at = TILE_AT(tile_block_start(b, 0, 4));
+        tile_store(q, tile_load(p, TILE_SHAPE(4), at), at);
+    };
+    Runner r(2);
+    r.build(copy);
+    for (bool by_blocks : {false, true}) {
+        r.run(bound_of({2}, {&some, &none}), by_blocks);
+        r.run(bound_of({0}, {&none, &some}), by_blocks);
+        EXPECT_TRUE(before == some.bytes);
+        r.run(bound_of({2}, {&none, &some}), by_blocks); /* padding */
+        EXPECT_EQ(0, some.get(7));
+        some.bytes = before;
+    }
+    tile_bound wrong = bound_of({-1}, {&some, &some});
+    EXPECT_EQ(TILE_E_ARGUMENT, tile_execute(r.kernel->forward, &wrong));
+    EXPECT_STREQ("test: grid axis 0 has -1 blocks", tile_last_error());
+    wrong = bound_of({INT64_MAX, 4}, {&some, &some});
+    EXPECT_EQ(TILE_E_ARGUMENT, tile_execute(r.kernel->forward, &wrong));
+}
+
+TEST(Rows, TouchNothingAtFarOffsets) {
+    const int64_t places[] = {
+        INT64_MAX, INT64_MIN, (int64_t)1 << 62, -((int64_t)1 << 62), INT64_MAX - 3, 8, -4};
+    Memory x(TILE_F32, {8}), y(TILE_F32, {8});
+    x.fill(wavy);
+    y.fill(wavy);
+    const Bytes before = y.bytes;
+    Runner r(1);
+    r.build([](tile_builder *b) {
+        const tile_param p = tile_array_param(b, "x", TILE_F32, 1);
+        const tile_param q = tile_array_param(b, "y", TILE_F32, 1);
+        const tile far = tile_int_param(b, "far");
+        tile_offset at = TILE_AT(tile_add(tile_block_start(b, 0, 4), far));
+        const tile t = tile_load(p, TILE_SHAPE(4), TILE_SHIFT(at, -1));
+        tile_store(q, tile_expr("t + 1", t), at);
+    });
+    for (int64_t far : places)
+        for (bool by_blocks : {false, true}) {
+            tile_bound bound = bound_of({1}, {&x, &y});
+            bound.scalar[2].integer = far;
+            r.run(bound, by_blocks);
+            EXPECT_TRUE(before == y.bytes) << far;
+        }
+}
+
+/* ---- Order ----------------------------------------------------------------------------------- */
+
+/* A kernel's arrays for every number of threads: the bits of the first. */
+void expect_same_for_threads(const std::function<void(tile_builder *)> &body, const Ints &grid,
+                             const std::vector<Memory *> &arrays) {
+    std::vector<Bytes> before, first;
+    for (Memory *m : arrays) before.push_back(m->bytes);
+    for (int threads : THREADS) {
+        for (size_t k = 0; k < arrays.size(); k++) arrays[k]->bytes = before[k];
+        Runner r(threads);
+        r.build(body);
+        ASSERT_TRUE(r.kernel);
+        for (int k = 0; k < 3; k++) r.run(bound_of(grid, arrays));
+        for (size_t k = 0; k < arrays.size(); k++) {
+            EXPECT_TRUE(arrays[k]->guarded());
+            if (threads == 1) first.push_back(arrays[k]->bytes);
+            EXPECT_TRUE(first[k] == arrays[k]->bytes) << "threads " << threads << " array " << k;
+        }
+    }
+}
+
+TEST(Order, OverlappingAdditionsAreCommittedInBlockOrder) {
+    const int64_t blocks = 3000;
+    Memory x(TILE_F32, {blocks * 16}), y(TILE_F32, {200});
+    x.fill([](int64_t i) { return 1 / (1.0 + static_cast<double>(i % 97)); });
+    y.fill(wavy);
+    Memory want = y;
+    for (int round = 0; round < 3; round++)
+        for (int64_t b = 0; b < blocks; b++)
+            for (int64_t i = 0; i < 16; i++) {
+                const int64_t to = b % 19 * 10 + i - 5;
+                const float t = static_cast<float>(x.get(b * 16 + i));
+                if (to >= 0 && to < 200)
+                    want.set(to, static_cast<double>(static_cast<float>(want.get(to)) + t * t));
+            }
+    expect_same_for_threads(
+        [](tile_builder *b) {
+            const tile_param p = tile_array_param(b, "x", TILE_F32, 1);
+            const tile_param q = tile_array_param(b, "y", TILE_F32, 1);
+            const tile i = tile_block_index(b, 0);
+            const tile t = tile_load(p, TILE_SHAPE(16), TILE_AT(tile_block_start(b, 0, 16)));
+            const tile to = tile_expr("mod(i, 19) * 10 - 5", i);
+            tile_atomic_add(q, tile_mul(t, t), TILE_AT(to));
+        },
+        {blocks}, {&x, &y});
+    EXPECT_TRUE(want.bytes == y.bytes);
+}
+
+TEST(Order, TheLastStoreWinsAndLoopsLogEveryIteration) {
+    Memory index(TILE_I64, {512 * 8}), y(TILE_F64, {64});
+    index.fill([](int64_t i) { return static_cast<double>((i * 37 + i / 11) % 66 - 1); });
+    y.fill(wavy);
+    expect_same_for_threads(
+        [](tile_builder *b) {
+            const tile_param p = tile_array_param(b, "index", TILE_I64, 1);
+            const tile_param q = tile_array_param(b, "y", TILE_F64, 1);
+            const tile at = tile_load(p, TILE_SHAPE(8), TILE_AT(tile_block_start(b, 0, 8)));
+            const tile block = tile_block_index(b, 0);
+            tile_loop loop = tile_loop_begin(b, tile_int(b, 3), TILE_LIST(block));
+            const tile t = tile_cast(loop.carried[0], TILE_F64);
+            tile_store_indexed(q, at, tile_broadcast(t, TILE_SHAPE(8)), TILE_AT(loop.index), 0);
+            tile_loop_end(&loop, TILE_LIST(tile_add(loop.carried[0], tile_int(b, 1000))));
+        },
+        {512}, {&index, &y});
+    for (int64_t i = 0; i < 64; i++) {
+        double want = wavy(i);
+        for (int64_t b = 0; b < 512; b++)
+            for (int64_t k = 0; k < 3; k++)
+                for (int64_t c = 0; c < 8; c++)
+                    if (static_cast<int64_t>(index.get(b * 8 + c)) + k == i)
+                        want = static_cast<double>(b + 1000 * k);
+        EXPECT_EQ(want, y.get(i)) << i;
+    }
+}
+
+TEST(Order, BlocksThatReadWhatOthersWroteRunOneByOne) {
+    /* y[b + 1] = y[b] + x[b]: a running sum */
+    Memory x(TILE_I64, {5000}), y(TILE_I64, {5001});
+    x.fill([](int64_t i) { return static_cast<double>(i % 7); });
+    y.fill([](int64_t) { return 0.0; });
+    expect_same_for_threads(
+        [](tile_builder *b) {
+            const tile_param p = tile_array_param(b, "x", TILE_I64, 1);
+            const tile_param q = tile_array_param(b, "y", TILE_I64, 1);
+            const tile_offset at = TILE_AT(tile_block_index(b, 0));
+            const tile before = tile_load(q, TILE_SHAPE(1), at);
+            const tile t = tile_load(p, TILE_SHAPE(1), at);
+            tile_store(q, tile_add(before, t), TILE_SHIFT(at, 1));
+        },
+        {5000}, {&x, &y});
+    int64_t sum = 0;
+    for (int64_t i = 0; i < 5000; i++) sum += i % 7;
+    EXPECT_EQ(static_cast<double>(sum), y.get(5000));
+}
+
+TEST(Order, PreviousValuesFollowBlockOrder) {
+    Memory counter(TILE_I64, {1}), y(TILE_I64, {900});
+    counter.fill([](int64_t) { return 5.0; });
+    expect_same_for_threads(
+        [](tile_builder *b) {
+            const tile_param p = tile_array_param(b, "counter", TILE_I64, 1);
+            const tile_param q = tile_array_param(b, "y", TILE_I64, 1);
+            const tile one = tile_full(b, TILE_I64, TILE_SHAPE(1), 2);
+            const tile before = tile_atomic_add(p, one, TILE_AT_ZERO);
+            tile_store(q, before, TILE_AT(tile_block_index(b, 0)));
+        },
+        {900}, {&counter, &y});
+    for (int64_t i = 0; i < 900; i++)
+        EXPECT_EQ(static_cast<double>(5 + 2 * 1800 + 2 * i), y.get(i));
+}
+
+TEST(Order, ReverseProgramsRunFromTheLastBlock) {
+    Memory y(TILE_I64, {1});
+    y.fill([](int64_t) { return -1.0; });
+    Runner r(2);
+    tile_builder *b = tile_kernel_begin(r.ctx, "test");
+    const tile_param q = tile_array_param(b, "y", TILE_I64, 1);
+    const tile i = tile_block_index(b, 0);
+    tile_store(q, tile_broadcast(i, TILE_SHAPE(1)), TILE_AT_ZERO);
+    b->program.reverse = true;
+    ASSERT_EQ(TILE_OK, tile_kernel_end(b, &r.kernel)) << tile_last_error();
+    r.run(bound_of({700}, {&y}));
+    EXPECT_EQ(0, y.get(0));
+}
+
+/* ---- Sums ------------------------------------------------------------------------------------ */
+
+TEST(Sums, OfManyBlocksAreAccurateAndAddedOnce) {
+    const int64_t blocks = 20000, n = blocks * 16;
+    Memory x(TILE_F32, {n}), sum(TILE_F32, {3});
+    x.fill([](int64_t i) { return 1 + 1 / (1.0 + static_cast<double>(i % 1013)); });
+    sum.fill([](int64_t i) { return static_cast<double>(i); });
+    double want = 0;
+    for (int64_t i = 0; i < n; i++) want += x.get(i);
+    expect_same_for_threads(
+        [](tile_builder *b) {
+            const tile_param p = tile_array_param(b, "x", TILE_F32, 1);
+            const tile_param q = tile_array_param(b, "sum", TILE_F32, 1);
+            const tile t = tile_load(p, TILE_SHAPE(16), TILE_AT(tile_block_start(b, 0, 16)));
+            tile_atomic_add(q, tile_reshape(tile_sum(t, TILE_ALL_AXES), TILE_SHAPE(1)),
+                            TILE_AT(tile_int(b, 1)));
+        },
+        {blocks}, {&x, &sum});
+    EXPECT_EQ(0, sum.get(0));
+    EXPECT_EQ(2, sum.get(2));
+    EXPECT_LE(std::fabs(sum.get(1) - 1 - 3 * want), 4e-7 * 3 * want);
+}
+
+TEST(Sums, OutsideTheArrayAreSkipped) {
+    Memory sum(TILE_F64, {2});
+    sum.fill([](int64_t) { return 0.0; });
+    expect_same_for_threads(
+        [](tile_builder *b) {
+            const tile_param q = tile_array_param(b, "sum", TILE_F64, 1);
+            const tile t = tile_full(b, TILE_F64, TILE_SHAPE(4), 0.5);
+            tile_atomic_add(q, t, TILE_AT(tile_int(b, 1)));
+        },
+        {1001}, {&sum});
+    EXPECT_EQ(0, sum.get(0));
+    EXPECT_EQ(3 * 500.5, sum.get(1));
+}
+
+/* ---- Loops and kept values ------------------------------------------------------------------- */
+
+TEST(Loops, CarryTilesAndExchangeThem) {
+    /* (a, b) = (b, a + b) n times, on tiles: Fibonacci numbers; a swap among the carried */
+    Memory y(TILE_I64, {2, 6});
+    Runner r(1);
+    r.build([](tile_builder *b) {
+        const tile_param q = tile_array_param(b, "y", TILE_I64, 2);
+        const tile n = tile_int_param(b, "n");
+        const tile zero = tile_full(b, TILE_I64, TILE_SHAPE(1, 6), 0);
+        const tile one = tile_full(b, TILE_I64, TILE_SHAPE(1, 6), 1);
+        tile_loop loop = tile_loop_begin(b, n, TILE_LIST(zero, one));
+        const tile next = tile_add(loop.carried[0], loop.carried[1]);
+        tile_loop_end(&loop, TILE_LIST(loop.carried[1], next));
+        tile_store(q, loop.carried[0], TILE_AT_ZERO);
+        tile_loop swap = tile_loop_begin(b, n, TILE_LIST(zero, one));
+        tile_loop_end(&swap, TILE_LIST(swap.carried[1], swap.carried[0]));
+        const tile at = tile_int(b, 1);
+        tile_store(q, swap.carried[0], TILE_AT(at, tile_int(b, 0)));
+    });
+    const int64_t fibonacci[] = {0, 1, 1, 2, 3, 5, 8, 13};
+    for (int64_t n = -1; n < 8; n++) {
+        tile_bound bound = bound_of({1}, {&y});
+        bound.scalar[1].integer = n;
+        r.run(bound);
+        EXPECT_EQ(static_cast<double>(fibonacci[n < 0 ? 0 : n]), y.get(3)) << n;
+        EXPECT_EQ(n > 0 && n % 2 ? 1 : 0, y.get(8)) << n;
+    }
+}
+
+TEST(Loops, NestAndSeeOuterTiles) {
+    /* sum over i < 4, j < 3 of x * i + j, where x is loaded outside */
+    Memory x(TILE_F32, {5}), y(TILE_F32, {5});
+    x.fill(wavy);
+    Runner r(1);
+    r.build([](tile_builder *b) {
+        const tile_param p = tile_array_param(b, "x", TILE_F32, 1);
+        const tile_param q = tile_array_param(b, "y", TILE_F32, 1);
+        const tile t = tile_load(p, TILE_SHAPE(5), TILE_AT_ZERO);
+        const tile zero = tile_zeros(b, TILE_F32, TILE_SHAPE(5));
+        tile_loop outer = tile_loop_begin(b, tile_int(b, 4), TILE_LIST(zero));
+        const tile i = tile_cast(outer.index, TILE_F32);
+        tile_loop inner = tile_loop_begin(b, tile_int(b, 3), TILE_LIST(outer.carried[0]));
+        const tile j = tile_cast(inner.index, TILE_F32), s = inner.carried[0];
+        tile_loop_end(&inner, TILE_LIST(tile_expr("s + t * i + j", s, t, i, j)));
+        tile_loop_end(&outer, TILE_LIST(inner.carried[0]));
+        tile_store(q, outer.carried[0], TILE_AT_ZERO);
+    });
+    r.run(bound_of({1}, {&x, &y}));
+    for (int64_t k = 0; k < 5; k++) EXPECT_NEAR(18 * x.get(k) + 12, y.get(k), 1e-5);
+}
+
+/* Adds a keep or kept node where the builder is. */
+tile add_kept(tile_builder *b, const tile_op *op, const std::vector<tile> &in, tile_shape shape) {
+    tile_program *p = &b->program;
+    std::vector<int32_t> ids;
+    for (tile t : in) ids.push_back(t.id);
+    tile_node node = {};
+    node.op = op;
+    node.n_in = static_cast<int32_t>(ids.size());
+    node.param = node.region = node.out = -1;
+    node.n_out = op == &tile_op_kept;
+    const int32_t id = tile_program_add_node(p, &node, ids.data());
+    EXPECT_EQ(TILE_OK, tile_region_append(p, b->region, id));
+    if (!node.n_out) return tile{b, -1};
+    const int32_t out = tile_program_add_value(p, TILE_I64, shape, id, 0, b->region);
+    p->node[id].out = out;
+    return tile{b, out};
+}
+
+void add_slot(tile_builder *b, tile_shape shape, tile outer, tile inner) {
+    tile_program *p = &b->program;
+    ASSERT_EQ(TILE_OK, tile_grow(&p->slot, &p->slot_capacity, 1, sizeof *p->slot));
+    p->slot[0] = tile_slot{};
+    p->slot[0].dtype = TILE_I64;
+    p->slot[0].shape = shape;
+    p->slot[0].loops = 2;
+    p->slot[0].count_value[0] = outer.id;
+    p->slot[0].count_value[1] = inner.id;
+    p->slot_count = 1;
+}
+
+/* Two loops of n and 3 iterations; body gets the block and both iteration numbers. */
+void two_loops(tile_builder *b, bool reverse,
+               const std::function<void(tile, tile, tile, tile_shape)> &body) {
+    const tile n = tile_int_param(b, "n"), three = tile_int(b, 3);
+    const tile_shape shape = TILE_SHAPE(2);
+    add_slot(b, shape, n, three);
+    const tile block = tile_block_index(b, 0);
+    const int32_t outer = tile_builder_loop_begin(b, n, 0, nullptr, reverse);
+    const tile i = tile_builder_loop_argument(b, outer, 0);
+    const int32_t inner = tile_builder_loop_begin(b, three, 0, nullptr, reverse);
+    body(block, i, tile_builder_loop_argument(b, inner, 0), shape);
+    tile_builder_loop_end(b, inner, 0, nullptr);
+    tile_builder_loop_end(b, outer, 0, nullptr);
+}
+
+TEST(Kept, ValuesComeBackPerBlockAndIteration) {
+    const int64_t blocks = 40, n = 5;
+    Memory y(TILE_I64, {blocks, n, 3, 2}), order(TILE_I64, {1});
+    order.fill([](int64_t) { return 0.0; });
+    for (int threads : THREADS) {
+        Runner forward(threads), backward(threads);
+        forward.build([](tile_builder *b) {
+            two_loops(b, false, [b](tile block, tile i, tile j, tile_shape shape) {
+                const tile t = tile_expr("block * 1000 + i * 10 + j", block, i, j);
+                add_kept(b, &tile_op_keep, {tile_broadcast(t, shape), i, j}, shape);
+            });
+        });
+        backward.build([](tile_builder *b) {
+            const tile_param q = tile_array_param(b, "y", TILE_I64, 4);
+            two_loops(b, true, [b, q](tile block, tile i, tile j, tile_shape shape) {
+                const tile t = add_kept(b, &tile_op_kept, {i, j}, shape);
+                tile_store(q, tile_reshape(t, TILE_SHAPE(1, 1, 1, 2)),
+                           TILE_AT(block, i, j, tile_int(b, 0)));
+            });
+        });
+        tile_bound bound = bound_of({blocks}, {});
+        bound.scalar[0].integer = n;
+        size_t bytes = 0;
+        ASSERT_EQ(TILE_OK, tile_stash_bytes(forward.kernel->forward, &bound, &bytes));
+        EXPECT_EQ(static_cast<size_t>(blocks * n * 3 * 16), bytes);
+        EXPECT_EQ(TILE_E_STATE, tile_execute(forward.kernel->forward, &bound));
+        std::vector<unsigned char> stash(bytes);
+        bound.stash = stash.data();
+        forward.run(bound);
+        bound = bound_of({blocks}, {&y});
+        bound.scalar[1].integer = n;
+        bound.stash = stash.data();
+        backward.run(bound);
+        for (int64_t k = 0; k < y.count(); k++) {
+            const int64_t j = k / 2 % 3, i = k / 6 % n, block = k / (6 * n);
+            ASSERT_EQ(static_cast<double>(block * 1000 + i * 10 + j), y.get(k)) << k;
+        }
+    }
+}
+
+/* ---- Memory ---------------------------------------------------------------------------------- */
+
+void mixed_kernel(tile_builder *b) {
+    const tile_param p = tile_array_param(b, "x", TILE_F32, 1);
+    const tile_param q = tile_array_param(b, "y", TILE_F32, 1);
+    const tile_param s = tile_array_param(b, "s", TILE_F32, 1);
+    const tile i = tile_block_index(b, 0);
+    const tile t = tile_load(p, TILE_SHAPE(8), TILE_AT(tile_block_start(b, 0, 8)));
+    tile_atomic_add(q, t, TILE_AT(tile_expr("mod(i, 3) * 5", i)));
+    tile_atomic_add(s, tile_reshape(tile_sum(t, TILE_ALL_AXES), TILE_SHAPE(1)), TILE_AT_ZERO);
+}
+
+TEST(Memory, NeverRunsOutAfterReserve) {
+    Memory x(TILE_F32, {800}), y(TILE_F32, {32}), s(TILE_F32, {1});
+    x.fill(wavy);
+    y.fill(wavy);
+    s.fill(wavy);
+    Runner r(3);
+    r.build(mixed_kernel);
+    const tile_bound bound = bound_of({100}, {&x, &y, &s});
+    int64_t n = 1;
+    for (; n < 50; n++) {
+        tile_fail_allocation(n);
+        const tile_status status = tile_executable_reserve(r.kernel->forward, &bound);
+        tile_fail_allocation(0);
+        if (!status) break;
+        EXPECT_EQ(TILE_E_MEMORY, status);
+    }
+    EXPECT_LT(1, n);
+    tile_fail_allocation(1);
+    EXPECT_EQ(TILE_OK, tile_execute(r.kernel->forward, &bound));
+    EXPECT_EQ(TILE_E_MEMORY, tile_alloc(1) ? TILE_OK : TILE_E_MEMORY); /* still planted */
+    tile_fail_allocation(0);
+}
+
+TEST(Memory, MakingAnExecutableFailsCleanly) {
+    for (int kind = 0; kind < 2; kind++) {
+        Runner r(1);
+        r.build([kind](tile_builder *b) {
+            if (kind) return mixed_kernel(b);
+            RandomField f(3);
+            FieldBuilder(f, b).build();
+        });
+        for (int64_t n = 1;; n++) {
+            ASSERT_LT(n, 1000);
+            tile_program copy;
+            ASSERT_EQ(TILE_OK, tile_program_copy(&r.kernel->forward->program, &copy));
+            tile_executable *exe = nullptr;
+            tile_fail_allocation(n);
+            const tile_status status = tile_executable_create(r.ctx, &copy, &exe);
+            tile_fail_allocation(0);
+            EXPECT_EQ(nullptr, copy.node);
+            if (status) {
+                EXPECT_EQ(TILE_E_MEMORY, status);
+                continue;
+            }
+            tile_executable_destroy(exe);
+            break;
+        }
+    }
+}
+
+} // namespace
