@@ -58,7 +58,8 @@ void bench_measure(bench_candidate *candidate, int count, int rounds, double set
     for (int c = 0; c < count; c++) time_once(&candidate[c]);
     for (int r = 0; r < rounds; r++)
         for (int i = 0; i < count; i++) {
-            const int c = (i + r) % count;
+            /* Every other round backwards, so that no candidate always follows the same one. */
+            const int c = r % 2 ? (r / 2 + count - i) % count : (r / 2 + i) % count;
             sleep_for(settle);
             candidate[c].seconds[r] = time_once(&candidate[c]);
         }

@@ -1,8 +1,8 @@
 /* bench.h: measuring candidates in rounds, and the lines that come out.
  *
- * Method: every candidate runs once per round, in rotating order; what counts is the median over the
- * rounds of the ratio to the baseline of the same round. The baseline is entered twice: how far the
- * ratio of the two is from 1 is the noise. */
+ * Method: every candidate runs once per round, in rotating order and direction; what counts is the
+ * median over the rounds of the ratio to the baseline of the same round. The baseline is entered
+ * twice: how far the ratio of the two is from 1 is the noise. */
 #ifndef TILE_BENCHMARKS_BENCH_H
 #define TILE_BENCHMARKS_BENCH_H
 

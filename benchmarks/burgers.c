@@ -1,4 +1,4 @@
-/* burgers.c: Burgers steps in 2-D, forward and with the gradient by the initial state: tiles against
+/* burgers.c: Burgers steps in 2-D, forward and with the gradient by the initial state: tiles and
  * hand-written C. */
 #include <float.h>
 #include <stdlib.h>
@@ -57,8 +57,6 @@ static void problem_end(const burgers_problem *w) {
     }
 }
 
-/* ---- Hand-written ---------------------------------------------------------------------------- */
-
 /* A field, filled from a dense array unless that is NULL; the pointer is cell (0, 0). */
 static float *new_field(const hand_grid *g, const float *dense) {
     float *field = bench_zeros(hand_grid_count(g) * (int64_t)sizeof(float));
@@ -92,8 +90,8 @@ static void hand_end(hand_burgers *h) {
     }
 }
 
-static void hand_prepare(void *data) {
-    hand_burgers *h = data;
+/* Puts the first state in place. */
+static void start_hand(hand_burgers *h) {
     const int64_t origin = hand_grid_origin(&h->grid);
     const size_t bytes = (size_t)hand_grid_count(&h->grid) * sizeof(float);
     for (int c = 0; c < COMPONENTS; c++)
@@ -115,8 +113,6 @@ static void hand_run(void *data) {
         burgers_hand_adjoint_f32(g, A, B, at[0], at[1], dnext[0], dnext[1], d[0], d[1]);
     }
 }
-
-/* ---- Tiles ----------------------------------------------------------------------------------- */
 
 static size_t array_bytes(const burgers_problem *w) {
     return (size_t)(w->rows * w->cols) * sizeof(float);
@@ -154,8 +150,7 @@ static void tile_end(tile_burgers *o) {
     tile_context_destroy(o->ctx);
 }
 
-static void tile_prepare(void *data) {
-    tile_burgers *o = data;
+static void start_tiles(tile_burgers *o) {
     for (int c = 0; c < COMPONENTS; c++) {
         tile_array *first = o->state[0][c];
         bench_must(tile_array_write(first, o->problem->first[c], array_bytes(o->problem)));
@@ -182,8 +177,6 @@ static void tile_run(void *data) {
     bench_must(tile_context_sync(o->ctx));
 }
 
-/* ---- Comparison ------------------------------------------------------------------------------ */
-
 static void check_one(const char *what, const hand_burgers *h, tile_array *ours,
                       const float *hand) {
     const burgers_problem *w = h->problem;
@@ -194,7 +187,12 @@ static void check_one(const char *what, const hand_burgers *h, tile_array *ours,
     free(dense);
 }
 
-static void check(const hand_burgers *h, tile_burgers *o) {
+/* Both from the same start. */
+static void check(hand_burgers *h, tile_burgers *o) {
+    start_hand(h);
+    start_tiles(o);
+    hand_run(h);
+    tile_run(o);
     const int64_t end = h->problem->steps;
     for (int c = 0; c < COMPONENTS; c++) {
         check_one("Burgers state", h, o->state[end % BUFFERS][c], h->state[end % h->states][c]);
@@ -203,8 +201,8 @@ static void check(const hand_burgers *h, tile_burgers *o) {
     }
 }
 
-/* Fields a cell reads and writes in one step: u, v and their next; then both adjoints twice and u, v
- * again. */
+/* Fields a cell reads and writes in one step: u, v and their next; then both adjoints twice, and
+ * u, v again. */
 static double run_bytes(const burgers_problem *w, bool gradient) {
     return (double)(w->rows * w->cols * w->steps * (gradient ? 10 : 4)) * sizeof(float);
 }
@@ -218,8 +216,10 @@ static void compare(const burgers_problem *w, bool gradient, int threads,
     title.threads = threads;
     title.steps = w->steps;
     title.bytes = run_bytes(w, gradient);
-    const bench_candidate hand = {.prepare = hand_prepare, .run = hand_run, .data = &h};
-    const bench_candidate ours = {.prepare = tile_prepare, .run = tile_run, .data = &o};
+    const bench_candidate hand = {.run = hand_run, .data = &h};
+    const bench_candidate ours = {.run = tile_run, .data = &o};
+    start_hand(&h);
+    start_tiles(&o);
     bench_compare(&title, &hand, &ours, &h.grid, options);
     check(&h, &o);
     hand_end(&h);

@@ -1,7 +1,7 @@
 /* hand_grid.h: the layout of the hand-written versions: 2-d fields with a border of zeros.
  *
  * The border is what makes the hand-written loops free of special cases: a stencil of reach 2 reads
- * zeros there, and nothing ever writes it. Row 0 begins on a cache line, and so does every other. */
+ * zeros there, and nothing ever writes it. Each row begins on a cache line. */
 #ifndef TILE_BENCHMARKS_HAND_GRID_H
 #define TILE_BENCHMARKS_HAND_GRID_H
 

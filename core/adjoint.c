@@ -60,6 +60,14 @@ tile_offset tile_adjoint_offset(tile_adjoint *a) {
     return at;
 }
 
+bool tile_adjoint_bounds(tile_adjoint *a, tile *bounds) {
+    const tile_inputs inputs = tile_inputs_of(a->forward, a->node);
+    for (int k = 0; k < inputs.bounds; k++)
+        bounds[k] = tile_adjoint_primal(
+            a, tile_node_in(a->forward, a->node, inputs.tiles + inputs.offsets + k));
+    return inputs.bounds > 0;
+}
+
 tile tile_adjoint_zero(tile_adjoint *a, int32_t value) {
     const tile_value *v = &a->forward->value[value];
     return tile_constant(a->b, v->dtype, v->shape, 0);

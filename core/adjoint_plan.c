@@ -144,7 +144,7 @@ void tile_adjoint_plan_destroy(tile_adjoint_plan *plan) {
 
 static tile_status make_plan(tile_kernel *kernel, tile_adjoint_plan *plan) {
     bool made = false;
-    if (kernel->own_adjoint) {
+    if (kernel->own_adjoint && plan->key.active) { /* else there is only clearing to do */
         plan_own(kernel, plan);
         return TILE_OK;
     }

@@ -27,7 +27,7 @@ static int64_t count_of(tile_shape shape) {
     return n;
 }
 
-/* ---- Inputs and windows ---------------------------------------------------------------------- */
+/* Inputs and windows */
 
 tile_inputs tile_inputs_of(const tile_program *p, const tile_node *n) {
     tile_inputs inputs = {.tiles = n->n_in < n->op->n_in ? n->n_in : n->op->n_in};
@@ -79,7 +79,7 @@ bool tile_view_shift(const tile_program *p, const tile_node *n, int64_t shift[TI
     return true;
 }
 
-/* ---- Blocks apart ---------------------------------------------------------------------------- */
+/* Blocks apart */
 
 /* Whether windows v and w of blocks that differ along one axis never meet in dimension d. */
 static bool apart_in(const tile_access_window *v, const tile_access_window *w, int d, int axis) {
@@ -146,7 +146,7 @@ bool tile_blocks_apart_on(const tile_program *p, const tile_analysis *a, uint64_
     return all_apart(p, a, params, many);
 }
 
-/* ---- Order and accesses ---------------------------------------------------------------------- */
+/* Order and accesses */
 
 static void put_region(const tile_program *p, tile_analysis *a, int32_t region) {
     const tile_region *r = &p->region[region];
@@ -182,7 +182,7 @@ static void note_answers(const tile_program *p, tile_analysis *a) {
             note_answer(p, a, p->region[r].yield[k]);
 }
 
-/* ---- Variance -------------------------------------------------------------------------------- */
+/* Variance */
 
 static bool is_launch_leaf(const tile_node *n) {
     return n->op == &tile_op_param || n->op == &tile_op_grid_size || n->op == &tile_op_domain_size;

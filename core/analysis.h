@@ -26,11 +26,11 @@ typedef enum tile_variance {
 /* Field form: the kernel is elementwise on windows at block * tile + constant, so all its blocks
  * together are one large elementwise loop and may be run as long rows.
  *
- * The field has rank dimensions. Dimension d is cut into core[d] per block along grid axis axis[d]
- * (-1: not cut, one block covers it). A value of rank r < rank is aligned at the last dimension. Each
- * value's extent in a dimension is core[d] + extra (a halo that sub-tiles at constant offsets pick
- * from) or 1. Each array is written at most once, through windows of exactly the core, and an array
- * that is written is read only at exactly the same window. */
+ * The field has rank dimensions. Dimension d is cut into core[d] per block along grid axis
+ * axis[d] (-1: not cut, one block covers it). A value of rank r < rank is aligned at the last
+ * dimension. Each value's extent in a dimension is core[d] + extra (a halo that sub-tiles at
+ * constant offsets pick from) or 1. Each array is written at most once, through windows of
+ * exactly the core, and an array that is written is read only at exactly the same window. */
 typedef struct tile_field {
     bool ok;
     const char *why; /* when not: the first reason, for tests and printing */

@@ -70,6 +70,7 @@ tile_status tile_array_over(tile_storage *storage, tile_shape shape, const int64
     *made = (tile_array){
         .refs = 1, .storage = tile_storage_hold(storage), .shape = shape, .offset = offset};
     keep_strides(made, stride);
+    tile_array_measure(made);
     *array = made;
     return TILE_OK;
 }
@@ -147,7 +148,7 @@ tile_shape tile_array_shape(const tile_array *array) {
 }
 
 int64_t tile_array_count(const tile_array *array) {
-    return array ? tile_shape_count(array->shape) : -1;
+    return array ? array->count : -1;
 }
 
 static tile_status make_grad_handle(tile_array *array) {

@@ -51,6 +51,10 @@ struct tile_array {
     int64_t offset;                /* elements from the storage's first byte */
     tile_array *grad;              /* made when asked for */
     tile_array *row;               /* the same elements as rank 1, made when asked for */
+    /* What follows from the fields above, found once: every launch asks for it. */
+    int64_t count;
+    tile_range range; /* bytes from the first to the last element; empty for an empty array */
+    bool folded;      /* two places can be one element: stride 0 or overlap; conservative */
 };
 
 /* A storage with one reference, holding the context. take: its buffer, whose reference it takes
@@ -70,8 +74,6 @@ tile_status tile_array_over(tile_storage *storage, tile_shape shape, const int64
 /* One more reference to an array; tile_array_destroy gives it back. */
 tile_array *tile_array_hold(tile_array *array);
 
-/* Bytes from the first to the last element of an array; empty for an empty array. */
-tile_range tile_array_range(const tile_array *array);
 
 /* Whether the array's elements are exactly the storage's bytes in C order. */
 bool tile_array_is_whole(const tile_array *array);
@@ -84,8 +86,16 @@ bool tile_array_is_contiguous(const tile_array *array);
  * errors   TILE_E_MEMORY */
 tile_status tile_array_row(tile_array *array, tile_array **row) TILE_MUST_USE;
 
-/* Whether two places of the array can be one element (stride 0 or overlap); conservative. */
-bool tile_array_overlaps_itself(const tile_array *array);
+/* Fills what follows from an array's other fields. */
+void tile_array_measure(tile_array *array);
+
+static inline tile_range tile_array_range(const tile_array *array) {
+    return array->range;
+}
+
+static inline bool tile_array_overlaps_itself(const tile_array *array) {
+    return array->folded;
+}
 
 /* Address of the first element now. */
 static inline void *tile_array_address(const tile_array *array) {

@@ -53,7 +53,7 @@ tile_status tile_array_strided(tile_array *base, int64_t offset, tile_shape shap
     return tile_array_over(base->storage, shape, strides, place, view);
 }
 
-tile_range tile_array_range(const tile_array *array) {
+static tile_range find_range(const tile_array *array) {
     const int64_t size = (int64_t)tile_dtype_size(array->storage->dtype);
     const int64_t last = tile_shape_last(array->shape, array->stride);
     const tile_range range = {array->offset * size, (array->offset + last + 1) * size};
@@ -90,9 +90,9 @@ bool tile_array_is_whole(const tile_array *array) {
 }
 
 /* No overlap when each stride, from the smallest up, steps over all that the smaller ones reach. */
-bool tile_array_overlaps_itself(const tile_array *array) {
+static bool is_folded(const tile_array *array) {
     int order[TILE_RANK_MAX], n = 0;
-    if (tile_array_count(array) == 0) return false;
+    if (array->count == 0) return false;
     for (int d = 0; d < array->shape.rank; d++) {
         if (array->shape.extent[d] == 1) continue;
         int at = n++;
@@ -107,4 +107,10 @@ bool tile_array_overlaps_itself(const tile_array *array) {
         reach += (array->shape.extent[order[i]] - 1) * stride;
     }
     return false;
+}
+
+void tile_array_measure(tile_array *array) {
+    array->count = tile_shape_count(array->shape);
+    array->range = find_range(array);
+    array->folded = is_folded(array);
 }

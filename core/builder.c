@@ -141,7 +141,7 @@ static bool same_node(const tile_program *p, const tile_node *a, const tile_node
     return a->op == n->op && a->param == n->param && a->n_in == n->n_in &&
            a->bounded == n->bounded && (!n->op->access || a->epoch == n->epoch) &&
            !memcmp(&a->attrs, &n->attrs, sizeof a->attrs) &&
-           !memcmp(&p->input[a->in], in, (size_t)n->n_in * sizeof *in) &&
+           (!n->n_in || !memcmp(&p->input[a->in], in, (size_t)n->n_in * sizeof *in)) &&
            p->value[a->out].dtype == dtype && tile_shape_equal(p->value[a->out].shape, shape);
 }
 

@@ -7,7 +7,7 @@
 #include "core/memory.h"
 #include "core/status.h"
 
-/* ---- Making ---------------------------------------------------------------------------------- */
+/* Making */
 
 /* Rough costs, to decide whether threads are worth waking. */
 static double estimate_ns(const tile_plan *plan) {
@@ -72,7 +72,7 @@ void tile_execute_by_blocks(tile_executable *exe, bool on) {
     exe->by_blocks = on;
 }
 
-/* ---- Scratch --------------------------------------------------------------------------------- */
+/* Scratch */
 
 /* The context's scratch: for all threads together, a part for each, for commits. Never shrinks. */
 typedef struct scratch {
@@ -129,7 +129,7 @@ static tile_status need_scratch(const tile_executable *exe) {
     return grow_buffer(ctx, &s->parts, thread_bytes(exe) * (size_t)ctx->threads + TILE_LINE);
 }
 
-/* ---- Beginning a launch ---------------------------------------------------------------------- */
+/* Beginning a launch */
 
 static tile_status count_blocks(const tile_executable *exe, const tile_bound *bound,
                                 int64_t *blocks) {
@@ -203,7 +203,7 @@ tile_status tile_stash_bytes(const tile_executable *exe, const tile_bound *bound
     return begin(exe, bound, false, &run, bytes);
 }
 
-/* ---- Running --------------------------------------------------------------------------------- */
+/* Running */
 
 typedef struct block_job {
     const tile_run_state *run;

@@ -19,7 +19,7 @@ static int64_t integer_at(const char *arena, size_t place) {
     return value;
 }
 
-/* ---- Elementwise ----------------------------------------------------------------------------- */
+/* Elementwise */
 
 static void run_strips(char *arena, const tile_strip_step *strip, int32_t count, int64_t n) {
     for (int64_t start = 0; start < n; start += TILE_CHUNK) {
@@ -34,7 +34,7 @@ static void run_strips(char *arena, const tile_strip_step *strip, int32_t count,
     }
 }
 
-/* ---- Cooperative ----------------------------------------------------------------------------- */
+/* Cooperative */
 
 static void fill_window(const tile_runner *r, const tile_call_step *c, tile_call *call) {
     const tile_memory *memory = &r->run->bound->array[c->node->param];
@@ -67,7 +67,7 @@ static void run_call(tile_runner *r, const tile_call_step *c) {
     c->run(&call);
 }
 
-/* ---- Structure ------------------------------------------------------------------------------- */
+/* Structure */
 
 static void run_scalar(const tile_runner *r, const tile_step *s) {
     const tile_bound *bound = r->run->bound;
@@ -160,7 +160,7 @@ void tile_run_steps(tile_runner *r, const tile_plan *plan, int32_t first, int32_
     }
 }
 
-/* ---- Blocks ---------------------------------------------------------------------------------- */
+/* Blocks */
 
 static void set_block(tile_runner *r, int64_t number) {
     const int64_t *grid = r->run->bound->grid;

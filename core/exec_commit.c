@@ -1,10 +1,10 @@
 /* exec_commit.c: blocks at once, their effects in block order.
  *
- * Blocks are computed in chunks. A chunk logs the operands of its calls on shared arrays; when a round
- * of chunks is computed, the logs are run one after the other, so that memory sees what it would see
- * from blocks in order. Additions of all blocks to one window are summed instead: a chunk in order,
- * chunks in a pairwise tree, in float64, the total added to memory once. The chunks depend on shapes
- * and loop counts alone, never on threads. */
+ * Blocks are computed in chunks. A chunk logs the operands of its calls on shared arrays; when a
+ * round of chunks is computed, the logs are run one after the other, so that memory sees what it
+ * would see from blocks in order. Additions of all blocks to one window are summed instead: a
+ * chunk in order, chunks in a pairwise tree, in float64, the total added to memory once. The
+ * chunks depend on shapes and loop counts alone, never on threads. */
 #include <string.h>
 
 #include "core/exec_internal.h"
@@ -48,7 +48,7 @@ static int64_t tile_elements(const tile_call_step *step) {
     return n;
 }
 
-/* ---- Sizes ----------------------------------------------------------------------------------- */
+/* Sizes */
 
 static bool add_bytes(size_t *total, size_t bytes, int64_t times) {
     size_t product;
@@ -92,7 +92,7 @@ static size_t chunk_bytes(const tile_commit_size *size) {
            tile_align((size_t)size->summed * sizeof(entry));
 }
 
-/* Blocks that log too much run in order instead. Not a question of threads: sums need one answer. */
+/* Blocks that log too much run in order instead, whatever the threads: sums need one answer. */
 static size_t measure_log(tile_run_state *run) {
     size_t bytes = 0;
     if (measure_steps(run, 0, run->exe->blocks.step_count, &bytes) && bytes <= BLOCK_LOG_MAX)
@@ -119,7 +119,7 @@ tile_commit_size tile_commit_measure(tile_run_state *run) {
     return size;
 }
 
-/* ---- Logging --------------------------------------------------------------------------------- */
+/* Logging */
 
 static entry make_entry(const tile_call_step *step, const tile_call *call) {
     entry e = {.step = step, .bytes = entry_bytes(step)};
@@ -169,7 +169,7 @@ bool tile_commit_take(tile_runner *r, const tile_call_step *step, const tile_cal
     return true;
 }
 
-/* ---- Committing ------------------------------------------------------------------------------ */
+/* Committing */
 
 static void run_entry(const tile_run_state *run, const entry *e, const char *operands) {
     tile_call call = e->step->call;

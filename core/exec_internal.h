@@ -21,12 +21,12 @@ static inline bool tile_has_bit(uint64_t bits, int k) {
     return k >= 0 && (bits >> k & 1u);
 }
 
-/* ---- Plans: nodes as steps on an arena (exec_plan.c) ------------------------------------------
+/* Plans: nodes as steps on an arena (exec_plan.c)
  *
- * A plan is a list of steps; a loop is followed by the steps of its body. Every value has a place, an
- * offset in the arena of the thread that runs the steps. Two plans are made of a program: the block
- * plan, with all nodes on whole tiles, and the flat plan: flat values, one element each, run once
- * per launch. */
+ * A plan is a list of steps; a loop is followed by the steps of its body. Every value has a
+ * place, an offset in the arena of the thread that runs the steps. Two plans are made of a
+ * program: the block plan, with all nodes on whole tiles, and the flat plan: flat values, one
+ * element each, run once per launch. */
 
 typedef enum tile_step_kind {
     TILE_STEP_STRIPS, /* a run of elementwise ops with one element count */
@@ -109,7 +109,7 @@ tile_status tile_place_values(const tile_program *program, const int32_t *group,
                               tile_plan *plan,
                               size_t *stage /* per value: yields by stage */) TILE_MUST_USE;
 
-/* ---- One launch ------------------------------------------------------------------------------ */
+/* One launch */
 
 typedef struct tile_rows tile_rows; /* the row plan: exec_rows.c */
 
@@ -160,7 +160,7 @@ void tile_run_steps(tile_runner *r, const tile_plan *plan, int32_t first, int32_
 /* Runs blocks [first, end), counted in the order of effects. */
 void tile_run_blocks(tile_runner *r, int64_t first, int64_t end);
 
-/* ---- Policy (exec_policy.c) ------------------------------------------------------------------ */
+/* Policy (exec_policy.c) */
 
 /* Arrays that share memory at this launch. */
 typedef struct tile_aliases {
@@ -175,10 +175,10 @@ void tile_find_aliases(const tile_run_state *run, tile_aliases *aliases);
 /* Fills serial, logged, summed. */
 void tile_choose_policy(tile_run_state *run);
 
-/* ---- Ordered commit (exec_commit.c) ---------------------------------------------------------- */
+/* Ordered commit (exec_commit.c) */
 
-/* What the blocks of a chunk do to shared arrays: operands of the calls one after the other, and one
- * sum per summed call. */
+/* What the blocks of a chunk do to shared arrays: operands of the calls one after the other, and
+ * one sum per summed call. */
 struct tile_commit_log {
     char *entries;
     size_t used;
@@ -206,7 +206,7 @@ void tile_commit_run(const tile_run_state *run, const tile_commit_size *size, ch
 /* Takes the call instead of running it. false: it is not one that is logged. */
 bool tile_commit_take(tile_runner *r, const tile_call_step *step, const tile_call *call);
 
-/* ---- Rows (exec_rows.c) ---------------------------------------------------------------------- */
+/* Rows (exec_rows.c) */
 
 tile_status tile_rows_plan(const tile_executable *exe, tile_rows **rows) TILE_MUST_USE;
 void tile_rows_destroy(tile_rows *rows);
@@ -215,8 +215,8 @@ void tile_rows_destroy(tile_rows *rows);
 size_t tile_rows_thread_bytes(const tile_rows *rows);
 size_t tile_rows_shared_bytes(const tile_rows *rows);
 
-/* Runs the launch as rows, unless arrays overlap in a way that needs blocks: then false, and nothing
- * has happened. */
+/* Runs the launch as rows, unless arrays overlap in a way that needs blocks: then false, and
+ * nothing has happened. */
 bool tile_rows_run(const tile_run_state *run, char *shared, char *arenas, size_t arena_bytes);
 
 #ifdef __cplusplus

@@ -23,7 +23,7 @@ typedef struct placer {
     int32_t *active, active_count;
 } placer;
 
-/* ---- Lifetimes ------------------------------------------------------------------------------- */
+/* Lifetimes */
 
 static void walk(placer *w, int32_t region) {
     const tile_region *r = &w->p->region[region];
@@ -81,7 +81,7 @@ static void find_lifetimes(placer *w) {
             use(w, p->region[r].yield[k], r, w->end[p->region[r].owner]);
 }
 
-/* ---- Items ----------------------------------------------------------------------------------- */
+/* Items */
 
 static size_t bytes_of(const placer *w, int32_t value) {
     const tile_value *v = &w->p->value[value];
@@ -113,7 +113,7 @@ static int by_start(const void *a, const void *b) {
     return x->place < y->place ? -1 : 1;
 }
 
-/* ---- First fit ------------------------------------------------------------------------------- */
+/* First fit */
 
 static size_t first_fit(const placer *w, const item *want) {
     size_t place = 0;

@@ -1,4 +1,6 @@
 /* exec_plan.c: a program as a list of steps on an arena. */
+#include <string.h>
+
 #include "core/exec_internal.h"
 #include "core/memory.h"
 #include "core/status.h"
@@ -34,7 +36,7 @@ static size_t value_bytes(const tile_program *p, int32_t value) {
     return (size_t)count_of(v->shape) * tile_dtype_size(v->dtype);
 }
 
-/* ---- Steps ----------------------------------------------------------------------------------- */
+/* Steps */
 
 static tile_status new_step(tile_plan *plan, tile_step_kind kind, const tile_node *node,
                             tile_step **step) {
@@ -141,7 +143,7 @@ tile_status tile_plan_node(tile_plan *plan, const tile_program *p, const bool *u
     return new_step(plan, TILE_STEP_SCALAR, n, &step);
 }
 
-/* ---- The block plan -------------------------------------------------------------------------- */
+/* The block plan */
 
 typedef struct planner {
     const tile_program *p;
@@ -155,6 +157,60 @@ static bool is_elementwise(const tile_node *n) {
     return n->op->kind == TILE_OP_ELEMENTWISE;
 }
 
+/* Whether a node reads what a part of a list makes. */
+static bool reads_any(const tile_program *p, const tile_node *n, const int32_t *list, int32_t first,
+                      int32_t end) {
+    for (int32_t k = first; k < end; k++)
+        for (int32_t i = 0; i < n->n_in; i++)
+            if (p->value[tile_node_in(p, n, i)].node == list[k]) return true;
+    return false;
+}
+
+static bool same_count(const tile_program *p, const tile_node *a, const tile_node *b) {
+    return count_of(p->value[a->out].shape) == count_of(p->value[b->out].shape);
+}
+
+/* Brings elementwise ops together: what stands between two and does not need the first goes before
+ * it, unless it has an effect. */
+static void bring_together(const tile_program *p, tile_region *r) {
+    int32_t group = 0; /* where the last run of elementwise ops begins */
+    for (int32_t k = 0; k < r->count; k++) {
+        const int32_t node = r->node[k];
+        const tile_node *n = &p->node[node];
+        if (group < k && is_elementwise(n) && same_count(p, n, &p->node[r->node[group]])) continue;
+        const bool stays = tile_node_has_effect(p, n) || n->op == &tile_op_loop ||
+                           (is_elementwise(n) && count_of(p->value[n->out].shape) > 1) ||
+                           reads_any(p, n, r->node, group, k);
+        if (!stays) {
+            memmove(&r->node[group + 1], &r->node[group], (size_t)(k - group) * sizeof *r->node);
+            r->node[group++] = node;
+        } else {
+            group = is_elementwise(n) ? k : k + 1;
+        }
+    }
+}
+
+/* The program with its regions in another order; owns the regions' lists. */
+static tile_status reorder(const tile_program *from, tile_program *to) {
+    *to = *from;
+    to->region = tile_alloc((size_t)from->region_count * sizeof *to->region);
+    if (!to->region) return TILE_E_MEMORY;
+    for (int32_t k = 0; k < from->region_count; k++) {
+        tile_region *r = &to->region[k];
+        *r = from->region[k];
+        r->node = tile_alloc(((size_t)r->count + 1) * sizeof *r->node);
+        if (!r->node) return TILE_E_MEMORY;
+        if (r->count) memcpy(r->node, from->region[k].node, (size_t)r->count * sizeof *r->node);
+        bring_together(from, r);
+    }
+    return TILE_OK;
+}
+
+static void free_order(tile_program *p) {
+    for (int32_t k = 0; p->region && k < p->region_count; k++) tile_free(p->region[k].node);
+    tile_free(p->region);
+}
+
 static void find_groups(planner *b) {
     for (int32_t r = 0; r < b->p->region_count; r++) {
         const tile_region *region = &b->p->region[r];
@@ -163,8 +219,7 @@ static void find_groups(planner *b) {
             b->group[region->node[k]] = region->node[k];
             if (!k || !is_elementwise(n)) continue;
             const tile_node *before = &b->p->node[region->node[k - 1]];
-            if (is_elementwise(before) &&
-                count_of(b->p->value[before->out].shape) == count_of(b->p->value[n->out].shape))
+            if (is_elementwise(before) && same_count(b->p, before, n))
                 b->group[region->node[k]] = b->group[region->node[k - 1]];
         }
     }
@@ -272,8 +327,12 @@ static tile_status plan_blocks(planner *b) {
 
 tile_status tile_plan_blocks(const tile_program *program, tile_plan *plan) {
     *plan = (tile_plan){.bytes = 0};
-    planner b = {.p = program, .plan = plan};
-    const tile_status status = program->region_count ? plan_blocks(&b) : TILE_OK;
+    tile_program ordered = {.region = NULL};
+    planner b = {.p = &ordered, .plan = plan};
+    tile_status status = TILE_OK;
+    if (program->region_count) status = reorder(program, &ordered);
+    if (program->region_count && !status) status = plan_blocks(&b);
+    free_order(&ordered);
     tile_free(b.group);
     tile_free(b.local);
     tile_free(b.used);
@@ -282,7 +341,7 @@ tile_status tile_plan_blocks(const tile_program *program, tile_plan *plan) {
     return status;
 }
 
-/* ---- The flat plan --------------------------------------------------------------------------- */
+/* The flat plan */
 
 static tile_status plan_flat_node(tile_plan *plan, const tile_program *p, const bool *used,
                                   const tile_node *n) {

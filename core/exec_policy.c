@@ -7,7 +7,7 @@
  */
 #include "core/exec_internal.h"
 
-/* ---- Aliases --------------------------------------------------------------------------------- */
+/* Aliases */
 
 /* Bytes from the first to the last element. */
 typedef struct span {
@@ -35,8 +35,8 @@ static bool same_elements(const tile_memory *a, const tile_memory *b) {
     return true;
 }
 
-/* Whether two places can be one element: taken from the smallest stride up, each dimension must step
- * over all that the ones before reach. */
+/* Whether two places can be one element: taken from the smallest stride up, each dimension must
+ * step over all that the ones before reach. */
 static bool is_folded(const tile_memory *m) {
     bool done[TILE_DIMS] = {false};
     int64_t reach = 0;
@@ -80,7 +80,7 @@ void tile_find_aliases(const tile_run_state *run, tile_aliases *aliases) {
     }
 }
 
-/* ---- Policy ---------------------------------------------------------------------------------- */
+/* Policy */
 
 /* All parameters that a written one meets, directly or by others. */
 static uint64_t class_of(const tile_aliases *aliases, int param) {

@@ -9,13 +9,13 @@
 
 enum { STRIP_MIN = 128, STRIP_MAX = 1024, STRIP_STEP = 64, PANEL_MIN = 1024, PANEL_MAX = 16384 };
 /* Strips in use together fit the first-level cache, rings the second. */
-static const int64_t STRIPS_BYTES = 24 << 10, RINGS_BYTES = 256 << 10;
+static const int64_t STRIPS_BYTES = 12 << 10, RINGS_BYTES = 256 << 10;
 
 static bool is_ring(const tile_row_item *item) {
     return item->kind == TILE_ROW_STRIP && item->high > item->low;
 }
 
-/* ---- Slots ----------------------------------------------------------------------------------- */
+/* Slots */
 
 static tile_status add_slot(tile_rows *rows, int32_t item, int64_t row, int32_t *slot) {
     TILE_TRY(PUSH(rows, slot));
@@ -53,7 +53,7 @@ static tile_status assign_slots(tile_rows *rows) {
     return TILE_OK;
 }
 
-/* ---- Buffers --------------------------------------------------------------------------------- */
+/* Buffers */
 
 static size_t strip_bytes(const tile_rows *rows, size_t size) {
     return tile_align((size_t)(rows->strip + rows->margin) * size);
@@ -128,12 +128,7 @@ static size_t place_buffers(tile_rows *rows) {
     return live;
 }
 
-/* ---- Lengths --------------------------------------------------------------------------------- */
-
-static int64_t clamp(int64_t x, int64_t low, int64_t high) {
-    if (x < low) return low;
-    return x > high ? high : x;
-}
+/* Lengths */
 
 static void measure_items(tile_rows *rows, int64_t *read_bytes, int64_t *ring_bytes) {
     *ring_bytes = 0;
@@ -155,10 +150,10 @@ tile_status tile_rows_lay_out(tile_rows *rows) {
     measure_items(rows, &read_bytes, &ring_bytes);
     rows->strip = STRIP_MAX;
     rows->panel = INT64_MAX;
-    if (ring_bytes) rows->panel = clamp(RINGS_BYTES / ring_bytes, PANEL_MIN, PANEL_MAX);
+    if (ring_bytes) rows->panel = tile_between(RINGS_BYTES / ring_bytes, PANEL_MIN, PANEL_MAX);
     const int64_t live_bytes = (int64_t)place_buffers(rows) / STRIP_MAX + 1;
     const int64_t strip = STRIPS_BYTES / (read_bytes + live_bytes + 1);
-    rows->strip = clamp(strip / STRIP_STEP * STRIP_STEP, STRIP_MIN, STRIP_MAX);
+    rows->strip = tile_between(strip / STRIP_STEP * STRIP_STEP, STRIP_MIN, STRIP_MAX);
     if (ring_bytes) rows->panel = rows->panel / rows->strip * rows->strip;
     if (rows->panel < rows->strip) rows->panel = rows->strip;
     place_buffers(rows);

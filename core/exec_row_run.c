@@ -3,27 +3,6 @@
 
 #include "core/exec_rows.h"
 
-/* A window at this launch; strides in bytes. */
-typedef struct resolved {
-    char *read, *write;
-    int64_t start[TILE_RANK_MAX], low[TILE_RANK_MAX], high[TILE_RANK_MAX];
-    int64_t stride[TILE_RANK_MAX];
-} resolved;
-
-typedef struct row_job {
-    const tile_run_state *run;
-    const tile_rows *rows;
-    resolved *window;
-    char **flat;  /* filled strips */
-    bool *copied; /* per op: a load whose array changes before its last use */
-    char *arenas;
-    size_t arena_bytes;
-    int64_t low[TILE_RANK_MAX], high[TILE_RANK_MAX]; /* places of the field that are visited */
-    int64_t lines;                                   /* rows of all dimensions but the last */
-    int64_t bands, panels, panel;
-    int64_t strip; /* elements of a strip, at most the plan's */
-} row_job;
-
 /* Where the row at hand lies in the window of an op: element x at at + x * step. */
 typedef struct lie {
     intptr_t base; /* of row 0, element 0 */
@@ -33,7 +12,7 @@ typedef struct lie {
 } lie;
 
 typedef struct walker {
-    const row_job *job;
+    const tile_row_job *job;
     const tile_rows *rows;
     char *buffers;
     char **ptr;                   /* per slot */
@@ -43,15 +22,7 @@ typedef struct walker {
     int64_t begin, end;           /* of the panel */
 } walker;
 
-/* ---- Memory ---------------------------------------------------------------------------------- */
-
-size_t tile_rows_shared_bytes(const tile_rows *rows) {
-    if (!rows) return 0;
-    const size_t strip = tile_align((size_t)(rows->strip + rows->margin) * sizeof(double));
-    return tile_align((size_t)rows->window_count * sizeof(resolved)) +
-           tile_align((size_t)rows->flat_count * sizeof(char *)) +
-           tile_align((size_t)rows->op_count) + (size_t)rows->flat_count * strip;
-}
+/* Memory */
 
 size_t tile_rows_thread_bytes(const tile_rows *rows) {
     if (!rows) return 0;
@@ -59,15 +30,9 @@ size_t tile_rows_thread_bytes(const tile_rows *rows) {
            tile_align((size_t)rows->op_count * sizeof(lie)) + tile_align(rows->buffers);
 }
 
-static void *cut(char **memory, size_t bytes) {
-    void *part = *memory;
-    *memory += tile_align(bytes);
-    return part;
-}
+/* Filling and copying */
 
-/* ---- Filling and copying --------------------------------------------------------------------- */
-
-static void fill(char *to, const void *value, size_t size, int64_t n) {
+void tile_fill_elements(char *to, const void *value, size_t size, int64_t n) {
     uint32_t word;
     uint64_t wide;
     memcpy(&word, value, size < 4 ? size : 4);
@@ -92,11 +57,6 @@ static void copy(char *to, int64_t to_step, const char *from, int64_t from_step,
         for (int64_t i = 0; i < n; i++) memcpy(to + i * to_step, from + i * from_step, size);
 }
 
-static int64_t clamp(int64_t x, int64_t low, int64_t high) {
-    if (x < low) return low;
-    return x > high ? high : x;
-}
-
 /* Elements [low, high) of a load into its buffer: padding outside of the array. */
 static char *copy_load(const walker *w, const tile_row_op *op, const lie *l, int64_t low,
                        int64_t high) {
@@ -105,20 +65,20 @@ static char *copy_load(const walker *w, const tile_row_op *op, const lie *l, int
     const size_t size = window->size;
     int64_t first = high, last = high;
     if (l->at) {
-        first = clamp(l->x_low, low, high);
-        last = clamp(l->x_high, first, high);
+        first = tile_between(l->x_low, low, high);
+        last = tile_between(l->x_high, first, high);
     }
-    fill(to, &window->pad, size, first - low);
+    tile_fill_elements(to, &window->pad, size, first - low);
     if (l->step == 0 && last > first)
-        fill(to + (size_t)(first - low) * size, l->at, size, last - first);
+        tile_fill_elements(to + (size_t)(first - low) * size, l->at, size, last - first);
     else if (last > first)
         copy(to + (size_t)(first - low) * size, (int64_t)size, l->at + first * l->step, l->step,
              size, last - first);
-    fill(to + (size_t)(last - low) * size, &window->pad, size, high - last);
+    tile_fill_elements(to + (size_t)(last - low) * size, &window->pad, size, high - last);
     return to;
 }
 
-/* ---- Ops on a strip -------------------------------------------------------------------------- */
+/* Ops on a strip */
 
 static void run_load(walker *w, int32_t k, int64_t begin, int64_t end) {
     const tile_row_op *op = &w->rows->op[k];
@@ -158,7 +118,8 @@ static void run_iota(walker *w, const tile_row_op *op, int64_t begin, int64_t n)
 static void write_part(walker *w, const tile_row_op *op, const lie *l, const char *from,
                        int64_t begin, int64_t end) {
     const size_t size = w->rows->window[op->window].size;
-    const int64_t first = clamp(l->x_low, begin, end), last = clamp(l->x_high, first, end);
+    const int64_t first = tile_between(l->x_low, begin, end),
+                  last = tile_between(l->x_high, first, end);
     if (!l->at || last <= first) return;
     const int64_t n = last - first;
     char *to = l->at + first * l->step;
@@ -223,12 +184,12 @@ static void run_strips(walker *w, int64_t warm) {
     }
 }
 
-/* ---- Rows ------------------------------------------------------------------------------------ */
+/* Rows */
 
 /* An op's window for all rows of a segment: the outer places are fixed. */
 static void lay(const walker *w, const tile_row_op *op, lie *l) {
     const tile_row_window *window = &w->rows->window[op->window];
-    const resolved *r = &w->job->window[op->window];
+    const tile_row_place *r = &w->job->window[op->window];
     const int rank = window->rank, row = w->rows->dims - 2;
     const tile_row_item *item = op->kind == TILE_ROW_LOAD ? &w->rows->item[op->item] : NULL;
     *l = (lie){.base = (intptr_t)(item ? r->read : r->write),
@@ -288,9 +249,9 @@ static void run_segment(walker *w, int64_t first, int64_t last) {
 
 static void begin_walk(walker *w, char *memory) {
     const tile_rows *rows = w->rows;
-    w->ptr = cut(&memory, (size_t)rows->slot_count * sizeof *w->ptr);
-    w->ring = cut(&memory, (size_t)rows->slot_count * sizeof *w->ring);
-    w->lies = cut(&memory, (size_t)rows->op_count * sizeof *w->lies);
+    w->ptr = tile_cut(&memory, (size_t)rows->slot_count * sizeof *w->ptr);
+    w->ring = tile_cut(&memory, (size_t)rows->slot_count * sizeof *w->ring);
+    w->lies = tile_cut(&memory, (size_t)rows->op_count * sizeof *w->lies);
     w->buffers = memory;
     for (int32_t s = 0; s < rows->slot_count; s++) {
         w->ring[s] = NULL;
@@ -302,8 +263,8 @@ static void begin_walk(walker *w, char *memory) {
     }
 }
 
-static void run_part(int64_t part, int thread, void *arg) {
-    const row_job *job = arg;
+void tile_rows_part(int64_t part, int thread, void *arg) {
+    const tile_row_job *job = arg;
     walker w = {.job = job, .rows = job->rows};
     const int dims = job->rows->dims;
     begin_walk(&w, job->arenas + (size_t)thread * job->arena_bytes);
@@ -326,176 +287,4 @@ static void run_part(int64_t part, int thread, void *arg) {
         run_segment(&w, job->low[dims - 2] + row, job->low[dims - 2] + row + count);
         line += count;
     }
-}
-
-/* ---- A launch -------------------------------------------------------------------------------- */
-
-static int64_t integer_at(const tile_run_state *run, size_t place) {
-    int64_t value;
-    memcpy(&value, run->flat + place, sizeof value);
-    return value;
-}
-
-/* false: a place is too far out to count with. */
-static bool resolve_window(const row_job *job, const tile_row_window *window, resolved *r) {
-    const tile_memory *m = &job->run->bound->array[window->param];
-    r->read = (char *)(uintptr_t)m->read;
-    r->write = m->write;
-    for (int d = 0; d < window->rank; d++) {
-        r->start[d] = window->constant[d];
-        if (window->uniform[d] != TILE_NO_PLACE &&
-            __builtin_add_overflow(r->start[d], integer_at(job->run, window->uniform[d]),
-                                   &r->start[d]))
-            return false;
-        if (r->start[d] > INT64_MAX / 4 || r->start[d] < -INT64_MAX / 4) return false;
-        r->low[d] = 0;
-        r->high[d] = m->extent[d];
-        r->stride[d] = m->stride[d] * (int64_t)window->size;
-        if (!window->bounded) continue;
-        r->low[d] = clamp(integer_at(job->run, window->bound[2 * d]), 0, m->extent[d]);
-        r->high[d] = clamp(integer_at(job->run, window->bound[2 * d + 1]), r->low[d], m->extent[d]);
-    }
-    return true;
-}
-
-/* The places where something is written. false: the grid is no field. */
-static bool find_domain(row_job *job) {
-    const tile_rows *rows = job->rows;
-    const int64_t *grid = job->run->bound->grid;
-    bool used[TILE_GRID_RANK] = {false}, none = true;
-    int64_t size[TILE_RANK_MAX];
-    for (int d = 0; d < rows->dims; d++) {
-        const int axis = rows->axis[d];
-        if (axis >= 0) used[axis] = true;
-        if (__builtin_mul_overflow(rows->core[d], axis < 0 ? 1 : grid[axis], &size[d]) ||
-            size[d] > INT64_MAX / 4)
-            return false;
-        job->low[d] = job->high[d] = 0;
-    }
-    for (int g = 0; g < TILE_GRID_RANK; g++)
-        if (grid[g] > 1 && !used[g]) return false;
-    for (int32_t k = 0; k < rows->op_count; k++) {
-        if (!rows->op[k].writes) continue;
-        const resolved *r = &job->window[rows->op[k].window];
-        const int skip = rows->window[rows->op[k].window].skip;
-        int64_t low[TILE_RANK_MAX] = {0}, high[TILE_RANK_MAX] = {1};
-        bool empty = false;
-        for (int d = skip; d < rows->dims; d++) {
-            low[d] = clamp(r->low[d - skip] - r->start[d - skip], 0, size[d]);
-            high[d] = clamp(r->high[d - skip] - r->start[d - skip], 0, size[d]);
-            if (high[d] <= low[d]) empty = true;
-        }
-        for (int d = 0; d < rows->dims && !empty; d++) {
-            if (none || low[d] < job->low[d]) job->low[d] = low[d];
-            if (none || high[d] > job->high[d]) job->high[d] = high[d];
-        }
-        if (!empty) none = false;
-    }
-    return true;
-}
-
-static bool same_places(const resolved *a, const resolved *b, int rank) {
-    for (int d = 0; d < rank; d++)
-        if (a->start[d] != b->start[d]) return false;
-    return true;
-}
-
-/* Whether the load of op k may see what another op writes to the same elements: only in the same
- * window, and copied when it is used after the write. */
-static bool check_load(const row_job *job, int32_t k, uint64_t same) {
-    const tile_rows *rows = job->rows;
-    const tile_row_op *op = &rows->op[k];
-    const tile_row_item *item = &rows->item[op->item];
-    const tile_row_window *window = &rows->window[op->window];
-    for (int32_t j = 0; j < rows->op_count; j++) {
-        if (!rows->op[j].writes) continue;
-        const tile_row_window *other = &rows->window[rows->op[j].window];
-        if (!tile_has_bit(same, other->param)) continue;
-        if (window->rank != other->rank || item->right > item->left) return false;
-        for (int d = 0; d < rows->dims; d++)
-            if (d < rows->dims - 1 ? item->at[d] != 0 : item->left != 0) return false;
-        for (int d = 0; d < window->rank; d++)
-            if (window->moves[d] != other->moves[d]) return false;
-        if (!same_places(&job->window[op->window], &job->window[rows->op[j].window], other->rank))
-            return false;
-        if (j > k && item->last > j) job->copied[k] = true;
-    }
-    return true;
-}
-
-static bool check_aliases(const row_job *job) {
-    const tile_rows *rows = job->rows;
-    const tile_analysis *a = &job->run->exe->analysis;
-    tile_aliases aliases;
-    tile_find_aliases(job->run, &aliases);
-    if (aliases.folded) return false;
-    uint64_t sharing[TILE_PROGRAM_PARAMS] = {0};
-    for (int k = 0; k < TILE_PROGRAM_PARAMS; k++) {
-        if (!tile_has_bit(a->written, k)) continue;
-        sharing[k] |= (uint64_t)1 << k;
-        if (aliases.meets[k] & (a->uniform | a->written)) return false;
-        if (aliases.meets[k] != aliases.same[k]) return false;
-        for (int j = 0; aliases.same[k] && j < TILE_PROGRAM_PARAMS; j++)
-            if (tile_has_bit(aliases.same[k], j)) sharing[j] |= (uint64_t)1 << k;
-    }
-    for (int32_t k = 0; k < rows->op_count; k++) {
-        job->copied[k] = false;
-        if (rows->op[k].kind != TILE_ROW_LOAD) continue;
-        const int32_t param = rows->window[rows->op[k].window].param;
-        if (sharing[param] && !check_load(job, k, sharing[param])) return false;
-    }
-    return true;
-}
-
-static void fill_flat(const row_job *job, char *memory) {
-    const tile_rows *rows = job->rows;
-    const int64_t length = job->high[rows->dims - 1] - job->low[rows->dims - 1];
-    const int64_t n = (length < rows->strip ? length : rows->strip) + rows->margin;
-    for (int32_t k = 0; k < rows->flat_count; k++) {
-        const int32_t value = rows->flat[k];
-        const size_t size = tile_dtype_size(job->run->exe->program.value[value].dtype);
-        job->flat[k] = cut(&memory, (size_t)(rows->strip + rows->margin) * sizeof(double));
-        fill(job->flat[k], job->run->flat + job->run->exe->flat.place[value], size, n);
-    }
-}
-
-/* Bands of rows for all threads; pieces of rows where there are few rows. */
-static void split(row_job *job) {
-    enum { PARTS_PER_THREAD = 2, WARM_ROWS = 8, PIECE_STRIPS = 2, STRIP_STEP = 16 };
-    const tile_rows *rows = job->rows;
-    const int64_t length = job->high[rows->dims - 1] - job->low[rows->dims - 1];
-    const int64_t threads = job->run->exe->ctx->threads;
-    const int64_t want = threads > 1 ? threads * PARTS_PER_THREAD : 1;
-    job->lines = 1;
-    for (int d = 0; d < rows->dims - 1; d++) job->lines *= job->high[d] - job->low[d];
-    job->panels = (length - 1) / rows->panel + 1;
-    job->bands = clamp(job->lines / (1 + WARM_ROWS * rows->warm), 1, want);
-    const int64_t pieces = clamp(length / (PIECE_STRIPS * rows->strip), 1, want / job->bands);
-    if (pieces > job->panels) job->panels = pieces;
-    job->panel = (length - 1) / job->panels + 1;
-    if (job->panels > 1) job->panel = (job->panel + rows->strip - 1) / rows->strip * rows->strip;
-    job->panels = (length - 1) / job->panel + 1;
-    const int64_t strips = (job->panel - 1) / rows->strip + 1;
-    job->strip =
-        clamp((job->panel / strips + STRIP_STEP) / STRIP_STEP * STRIP_STEP, 1, rows->strip);
-}
-
-bool tile_rows_run(const tile_run_state *run, char *shared, char *arenas, size_t arena_bytes) {
-    const tile_rows *rows = run->exe->rows;
-    row_job job = {.run = run, .rows = rows, .arenas = arenas, .arena_bytes = arena_bytes};
-    job.window = cut(&shared, (size_t)rows->window_count * sizeof *job.window);
-    job.flat = cut(&shared, (size_t)rows->flat_count * sizeof *job.flat);
-    job.copied = cut(&shared, (size_t)rows->op_count);
-    for (int32_t k = 0; k < rows->window_count; k++)
-        if (!resolve_window(&job, &rows->window[k], &job.window[k])) return false;
-    if (!find_domain(&job) || !check_aliases(&job)) return false;
-    for (int d = 0; d < rows->dims; d++)
-        if (job.high[d] <= job.low[d]) return true;
-    fill_flat(&job, shared);
-    split(&job);
-    double elements = (double)(job.high[rows->dims - 1] - job.low[rows->dims - 1]);
-    elements *= (double)job.lines;
-    tile_parallel(run->exe->ctx, job.bands * job.panels, elements * rows->element_ns, run_part,
-                  &job);
-    return true;
 }

@@ -33,7 +33,7 @@ static int last_dim(const planner *b) {
     return b->rows->dims - 1;
 }
 
-/* ---- Windows --------------------------------------------------------------------------------- */
+/* Windows */
 
 static void fill_pad(const planner *b, const tile_node *n, uint64_t *pad) {
     const tile_dtype dtype = b->p->param[n->param].dtype;
@@ -101,7 +101,7 @@ static tile_status find_windows(planner *b) {
     return TILE_OK;
 }
 
-/* ---- Items ----------------------------------------------------------------------------------- */
+/* Items */
 
 /* Follows views and broadcasts to the value that is read, and where. */
 static int32_t resolve(const planner *b, int32_t value, int64_t shift[TILE_RANK_MAX]) {
@@ -237,7 +237,7 @@ static tile_status request_operands(planner *b, int32_t number) {
     return TILE_OK;
 }
 
-/* ---- Order ----------------------------------------------------------------------------------- */
+/* Order */
 
 static tile_status push_op(planner *b, const tile_row_op *op) {
     TILE_TRY(PUSH(b->rows, op));
@@ -329,7 +329,7 @@ static tile_status plan_ops(planner *b, tile_row_operand *written) {
     return TILE_OK;
 }
 
-/* ---- The plan -------------------------------------------------------------------------------- */
+/* The plan */
 
 static void copy_field(planner *b) {
     const tile_field *field = &b->a->field;
@@ -356,7 +356,10 @@ static tile_status plan_with(planner *b) {
         copy_field(b);
         status = find_windows(b);
         if (!status) status = plan_ops(b, written);
-        if (!status && b->fits) status = tile_rows_lay_out(b->rows);
+        if (!status && b->fits) {
+            tile_rows_fuse(b->rows, b->p);
+            status = tile_rows_lay_out(b->rows);
+        }
     }
     tile_free(b->window);
     tile_free(b->items);

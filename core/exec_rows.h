@@ -1,10 +1,11 @@
 /* exec_rows.h: the row plan: a field-form kernel as one elementwise loop over long rows.
  *
- * All blocks together are a field; it is walked row by row (the last dimension), each row in strips
- * that stay in the first-level cache. An item is a value at one place relative to the row at hand: a
- * strip of an array read where it lies, an iota, or a strip computed into a buffer. Views and
- * broadcasts are no items: they only move where an operand is read. A computed value that is used at
- * several row offsets is computed once per row, into a ring of rows, ahead of its first use.
+ * All blocks together are a field; it is walked row by row (the last dimension), each row in
+ * strips that stay in the first-level cache. An item is a value at one place relative to the row
+ * at hand: a strip of an array read where it lies, an iota, or a strip computed into a buffer.
+ * Views and broadcasts are no items: they only move where an operand is read. A computed value
+ * that is used at several row offsets is computed once per row, into a ring of rows, ahead of its
+ * first use.
  *
  * The field's dimensions are padded to at least two here: dims - 2 is the row dimension. */
 #ifndef TILE_CORE_EXEC_ROWS_H
@@ -73,6 +74,9 @@ typedef struct tile_row_op {
     tile_row_kind kind;
     bool writes; /* to an array: the strip's result, or operand 0 when there is no strip */
     bool adds;   /* and adds to it */
+    bool fused;  /* more than one op of the program */
+    bool sum;    /* of all operands */
+    bool dropped;
     int32_t item;
     tile_strip run; /* NULL: operand 0 as it is */
     int32_t n_in;
@@ -106,8 +110,47 @@ struct tile_rows {
     double element_ns; /* estimate */
 };
 
-/* Items, operands, order (exec_rows.c); then slots, buffers (exec_row_layout.c). */
+/* Joins ops (exec_fuse.c); gives items slots and buffers (exec_row_layout.c). */
+void tile_rows_fuse(tile_rows *rows, const tile_program *program);
 tile_status tile_rows_lay_out(tile_rows *rows) TILE_MUST_USE;
+
+/* A window at this launch; strides in bytes. */
+typedef struct tile_row_place {
+    char *read, *write;
+    int64_t start[TILE_RANK_MAX], low[TILE_RANK_MAX], high[TILE_RANK_MAX];
+    int64_t stride[TILE_RANK_MAX];
+} tile_row_place;
+
+typedef struct tile_row_job {
+    const tile_run_state *run;
+    const tile_rows *rows;
+    tile_row_place *window;
+    char **flat;  /* filled strips */
+    bool *copied; /* per op: a load whose array changes before its last use */
+    char *arenas;
+    size_t arena_bytes;
+    int64_t low[TILE_RANK_MAX], high[TILE_RANK_MAX]; /* places of the field that are visited */
+    int64_t lines;                                   /* rows of all dimensions but the last */
+    int64_t bands, panels, panel;
+    int64_t strip; /* elements of a strip, at most the plan's */
+} tile_row_job;
+
+/* Runs one part of the job arg: a band of rows, a panel of each. */
+void tile_rows_part(int64_t part, int thread, void *arg);
+
+/* n copies of one element. */
+void tile_fill_elements(char *to, const void *value, size_t size, int64_t n);
+
+static inline void *tile_cut(char **memory, size_t bytes) {
+    void *part = *memory;
+    *memory += tile_align(bytes);
+    return part;
+}
+
+static inline int64_t tile_between(int64_t x, int64_t low, int64_t high) {
+    if (x < low) return low;
+    return x > high ? high : x;
+}
 
 #ifdef __cplusplus
 }

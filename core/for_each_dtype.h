@@ -7,8 +7,8 @@
  *   TILE_T_FLOAT  1 for floats, else 0
  * No include guard: it is meant to be included again. */
 #ifndef TILE_RUNS
-/* The kernels of an op by dtype, for tile_op.run: all types, numbers, floats. A dtype that is in the
- * list and not below does not compile. */
+/* The kernels of an op by dtype, for tile_op.run: all types, numbers, floats. A dtype that is in
+ * the list and not below does not compile. */
 #define TILE_RUNS(f) TILE_RUNS_NUMBER(f), [TILE_BOOL] = f##_b8
 #define TILE_RUNS_NUMBER(f)                                                             \
     TILE_RUNS_FLOAT(f), [TILE_I32] = f##_i32, [TILE_I64] = f##_i64, [TILE_U8] = f##_u8, \

@@ -218,7 +218,7 @@ static void note_accesses(tile_kernel *k) {
     uint32_t written = 0;
     for (int32_t i = 0; i < a->order_count; i++) {
         const tile_node *n = &p->node[a->order[i]];
-        if (n->op == &tile_op_loop) continue;
+        if (n->op == &tile_op_block_index) k->axes |= 1u << n->attrs.n[0];
         if (!n->op->access) continue;
         const uint32_t bit = (uint32_t)1 << n->param;
         if (n->op->access != TILE_ACCESS_STORE) k->reads |= bit;

@@ -28,7 +28,8 @@ typedef struct tile_adjoint_key {
     uint32_t upstream;   /* what these hold after the launch may have an adjoint */
     uint32_t accumulate; /* these hold an adjoint already: a gather adds, else it overwrites */
     int8_t same[TILE_PARAMS_MAX]; /* the first parameter bound to the same elements */
-    bool apart; /* no two parameters share memory but for those that are the same */
+    bool apart; /* no two parameters share memory but for those that are the same, and no two
+                   blocks do the same thing twice */
 } tile_adjoint_key;
 
 typedef enum tile_adjoint_kind {
@@ -71,6 +72,7 @@ struct tile_kernel {
     tile_cover stores[TILE_PARAMS_MAX]; /* what the kernel overwrites whatever the data */
     uint32_t reads, writes;             /* array parameters */
     uint32_t reads_after_write;         /* read after this block or another may have written */
+    unsigned axes;                      /* grid axes whose block index the program asks for */
     tile_adjoint_plan *plans;
     tile_kernel *own_adjoint; /* given by the user */
 };

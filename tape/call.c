@@ -23,6 +23,16 @@ static tile_status keep_old_values(const tape_record *r) {
     return TILE_OK;
 }
 
+/* Other tapes note what the call wrote. */
+static tile_status tell_others(const tape *t, const tape_record *r) {
+    for (int32_t k = r->call.read_count; k < r->count; k++) {
+        const tile_array *a = r->operand[k].array;
+        for (tile_watcher *w = a->storage->watchers; w && tile_array_count(a) > 0; w = w->next)
+            if (((tape_use *)w)->record != t) TILE_TRY(w->written(w, a));
+    }
+    return TILE_OK;
+}
+
 tile_status tape_call_run(tape *t, tape_record *r) {
     handed h = {.own_count = 0};
     for (int32_t k = 0; k < r->count; k++) {
@@ -30,7 +40,7 @@ tile_status tape_call_run(tape *t, tape_record *r) {
         if (k < r->call.read_count) {
             h.reads[k] = o->array;
             if (tile_array_count(o->array) == 0) continue;
-            o->need = tape_need_now(o->use, tile_array_range(o->array), t->count);
+            o->need = tape_need_now(o->use, tile_array_range(o->array), r->number);
             if (!o->need) return TILE_E_MEMORY;
         } else {
             h.writes[k - r->call.read_count] = o->array;
@@ -41,7 +51,7 @@ tile_status tape_call_run(tape *t, tape_record *r) {
     t->running = true;
     const tile_status status = r->call.forward(r->call.user, h.reads, h.writes);
     t->running = running;
-    return status;
+    return status ? status : tell_others(t, r);
 }
 
 static tile_status hand(handed *h, tile_status status, tile_array **place) {

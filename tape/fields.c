@@ -4,11 +4,14 @@
 #include "core/status.h"
 #include "tape/tape.h"
 
-tile_memory tape_memory(const tile_array *array, const void *read, void *write) {
-    tile_memory m = {.read = read, .write = write, .rank = array->shape.rank};
-    memcpy(m.extent, array->shape.extent, sizeof m.extent);
-    memcpy(m.stride, array->stride, sizeof m.stride);
-    return m;
+void tape_memory(const tile_array *array, const void *read, void *write, tile_memory *m) {
+    m->read = read;
+    m->write = write;
+    m->rank = array->shape.rank;
+    for (int d = 0; d < m->rank; d++) {
+        m->extent[d] = array->shape.extent[d];
+        m->stride[d] = array->stride[d];
+    }
 }
 
 void tape_fill_zero(tile_buffer *buffer) {

@@ -96,7 +96,7 @@ static void bind(const launch *l, tile_buffer *stash, tile_bound *bound) {
             continue;
         }
         void *address = tile_array_address(l->array[k]);
-        bound->array[k] = tape_memory(l->array[k], address, address);
+        tape_memory(l->array[k], address, address, &bound->array[k]);
     }
 }
 
@@ -130,7 +130,7 @@ static tile_status keep_old_values(launch *l) {
     for (int k = 0; k < l->count; k++) {
         if (!(l->kernel->writes >> k & 1u)) continue;
         tile_storage *s = l->array[k]->storage;
-        if (!s->watchers || tile_array_count(l->array[k]) == 0) continue;
+        if (!s->watchers || l->array[k]->count == 0) continue;
         const tile_range range = tile_array_range(l->array[k]);
         if (!someone_needs(s, range)) continue;
         if (replaces(l, k)) {
@@ -185,7 +185,7 @@ static bool same_elements(const tile_array *a, const tile_array *b) {
 }
 
 static bool ranges_meet(const tile_array *a, const tile_array *b) {
-    if (tile_array_count(a) == 0 || tile_array_count(b) == 0) return false;
+    if (a->count == 0 || b->count == 0) return false;
     const tile_range x = tile_array_range(a), y = tile_array_range(b);
     return x.low < y.high && y.low < x.high;
 }
@@ -193,6 +193,8 @@ static bool ranges_meet(const tile_array *a, const tile_array *b) {
 /* Which parameters are the same array, and whether the others stay out of each other's way. */
 static void find_classes(const tape_record *r, tile_adjoint_key *key) {
     key->apart = true;
+    for (int g = 0; g < TILE_GRID_RANK; g++) /* blocks that differ along an axis nobody asks for */
+        if (r->grid[g] > 1 && !(r->kernel->axes >> g & 1u)) key->apart = false;
     for (int k = 0; k < r->count; k++) {
         const tile_array *a = r->operand[k].array;
         key->same[k] = (int8_t)k;
@@ -210,6 +212,17 @@ static void find_classes(const tape_record *r, tile_adjoint_key *key) {
     }
 }
 
+/* Bits of the operands that are read where another one may be written: what one block writes there
+ * may carry a gradient to the next, whatever the array held before. */
+static uint32_t reads_of_written(const tape_record *r) {
+    uint32_t bits = 0;
+    for (int k = 0; k < r->count; k++)
+        for (int j = 0; j < r->count && r->operand[k].read; j++)
+            if (r->operand[j].written && r->operand[j].use == r->operand[k].use)
+                bits |= (uint32_t)1 << k;
+    return bits;
+}
+
 /* Bits of the operands that carry a gradient in, and of those that bring one back. */
 static void find_active(const tape_record *r, tile_adjoint_key *key) {
     const tile_program *p = tile_executable_program(r->kernel->forward);
@@ -222,15 +235,17 @@ static void find_active(const tape_record *r, tile_adjoint_key *key) {
     const bool carries = !r->foreign && (key->active & r->kernel->reads);
     for (int k = 0; k < r->count; k++)
         if ((floats & r->kernel->writes) >> k & 1u)
-            if (carries || r->operand[k].use->active) key->upstream |= (uint32_t)1 << k;
+            if (carries || r->operand[k].use->active)
+                key->upstream |= (uint32_t)1 << k | (uint32_t)1 << key->same[k];
+    if (carries && !key->apart) key->active |= floats & reads_of_written(r);
     if (r->foreign) key->active = 0;
 }
 
-static tile_status ask_for_values(tape *t, tape_record *r) {
+static tile_status ask_for_values(tape_record *r) {
     for (int k = 0; r->plan && k < r->count; k++) {
         tape_operand *o = &r->operand[k];
-        if (!(r->plan->values >> k & 1u) || tile_array_count(o->array) == 0) continue;
-        o->need = tape_need_now(o->use, tile_array_range(o->array), t->count);
+        if (!(r->plan->values >> k & 1u) || o->array->count == 0) continue;
+        o->need = tape_need_now(o->use, tile_array_range(o->array), r->number);
         if (!o->need) return TILE_E_MEMORY;
     }
     return TILE_OK;
@@ -262,7 +277,12 @@ static tile_status make_record(tape *t, const launch *l, bool foreign, tape_reco
         o->written = l->kernel->writes >> k & 1u;
     }
     r->kernel = l->kernel;
-    const tile_status status = find_plan(r);
+    tile_status status = find_plan(r);
+    if (!status && foreign && r->plan && r->plan->augmented)
+        status = tile_fail(TILE_E_STATE,
+                           "tile_launch: %s overwrites arrays of a tape in places that only a "
+                           "recorded launch can tell: record it on that tape",
+                           l->program->name);
     /* From here on the record holds what it names. */
     for (int k = 0; k < l->count; k++)
         if (r->operand[k].array) tile_array_hold(r->operand[k].array);
@@ -292,23 +312,11 @@ static tile_status make_stash(tape_record *r, const launch *l) {
     return tile_buffer_create(l->kernel->ctx, bytes, &r->stash);
 }
 
-static tile_status run_record(tape *t, tape_record *r, launch *l) {
+static tile_status run_record(tape_record *r, launch *l) {
     const bool keeps = r->plan && r->plan->augmented && !r->foreign;
-    TILE_TRY(ask_for_values(t, r));
+    TILE_TRY(ask_for_values(r));
     if (keeps) TILE_TRY(make_stash(r, l));
     return run(l, keeps ? r->plan->augmented : l->kernel->forward, r->stash);
-}
-
-tile_status tape_launch_run(tape *t, tape_record *r) {
-    launch l;
-    const tile_grid grid = {{r->grid[0], r->grid[1], r->grid[2]}};
-    TILE_TRY(begin(&l, r->kernel, grid));
-    for (int k = 0; k < l.count; k++) {
-        l.array[k] = r->operand[k].array;
-        l.scalar[k] = r->scalar[k];
-        l.fresh[k] = NULL;
-    }
-    return run_record(t, r, &l);
 }
 
 typedef struct foreign_records {
@@ -335,7 +343,7 @@ static tile_status make_foreign(const launch *l, const tape *own, foreign_record
             f->count++;
             tape_record **r = &f->record[f->count - 1];
             TILE_TRY(make_record(t, l, true, r));
-            TILE_TRY(ask_for_values(t, *r));
+            TILE_TRY(ask_for_values(*r));
         }
     }
     return TILE_OK;
@@ -359,10 +367,32 @@ static bool is_watched(const launch *l) {
     return false;
 }
 
+/* Runs a launch; tapes that watch what it writes note it. */
+static tile_status run_noted(launch *l, tape *own, tape_record *r) {
+    foreign_records foreign;
+    foreign.count = 0;
+    tile_status status = is_watched(l) ? make_foreign(l, own, &foreign) : TILE_OK;
+    if (!status) status = r ? run_record(r, l) : run(l, l->kernel->forward, NULL);
+    finish_foreign(&foreign, !status);
+    return status;
+}
+
+tile_status tape_launch_run(tape *t, tape_record *r) {
+    launch l;
+    const tile_grid grid = {{r->grid[0], r->grid[1], r->grid[2]}};
+    TILE_TRY(begin(&l, r->kernel, grid));
+    for (int k = 0; k < l.count; k++) {
+        l.array[k] = r->operand[k].array;
+        l.scalar[k] = r->scalar[k];
+        l.fresh[k] = NULL;
+    }
+    return run_noted(&l, t, r);
+}
+
 static tile_status launch_recorded(tape *t, launch *l) {
     tape_record *r = NULL;
     tile_status status = make_record(t, l, false, &r);
-    if (!status) status = run_record(t, r, l);
+    if (!status) status = run_noted(l, t, r);
     if (status) {
         if (r) tape_record_drop(r);
         return status;
@@ -374,8 +404,6 @@ static tile_status launch_recorded(tape *t, launch *l) {
 
 tile_status tile_launch(tape *record, tile_kernel *kernel, tile_grid grid, tile_args args) {
     launch l;
-    foreign_records foreign;
-    foreign.count = 0;
     TILE_CHECK(kernel, TILE_E_ARGUMENT, "tile_launch: kernel is NULL");
     TILE_TRY(begin(&l, kernel, grid));
     TILE_TRY(take_arguments(&l, args));
@@ -384,8 +412,5 @@ tile_status tile_launch(tape *record, tile_kernel *kernel, tile_grid grid, tile_
     TILE_CHECK(!record || !record->broken, TILE_E_STATE,
                "tile_launch: %s: the tape failed before and must be reset", l.program->name);
     if (is_empty(&l)) return TILE_OK;
-    tile_status status = is_watched(&l) ? make_foreign(&l, record, &foreign) : TILE_OK;
-    if (!status) status = record ? launch_recorded(record, &l) : run(&l, kernel->forward, NULL);
-    finish_foreign(&foreign, !status);
-    return status;
+    return record ? launch_recorded(record, &l) : run_noted(&l, NULL, NULL);
 }

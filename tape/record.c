@@ -48,7 +48,7 @@ tape_record *tape_record_new(tape *t, tape_kind kind, int32_t operands) {
         sizeof(tape_record) + (size_t)operands * (sizeof(tape_operand) + sizeof(tile_scalar));
     tape_record *r = tape_take(t, bytes);
     if (!r) return NULL;
-    *r = (tape_record){.kind = kind, .count = operands};
+    *r = (tape_record){.kind = kind, .number = t->count, .count = operands};
     r->operand = (tape_operand *)(r + 1);
     r->scalar = (tile_scalar *)(r->operand + operands);
     for (int32_t k = 0; k < operands; k++) {

@@ -31,7 +31,7 @@ static tile_status restore_initial(tape *t) {
 }
 
 /* What the host wrote in between is written again, but for arrays that the tape only reads. */
-static tile_status rerun_outside(tape *t, tape_record *r, const void *values) {
+static tile_status rerun_outside(tape_record *r, const void *values) {
     tape_operand *o = &r->operand[0];
     tile_array *a = o->array;
     if (o->use->written) {
@@ -39,30 +39,29 @@ static tile_status rerun_outside(tape *t, tape_record *r, const void *values) {
         tile_copy_strided(a->storage->dtype, a->shape, tile_array_address(a), a->stride, values,
                           a->stride);
     }
-    o->need = tape_need_now(o->use, tile_array_range(a), t->count);
+    o->need = tape_need_now(o->use, tile_array_range(a), r->number);
     return o->need ? TILE_OK : TILE_E_MEMORY;
 }
 
 /* A need on its own, apart from the record, while the record is run again. */
 static tile_status rerun(tape *t, tape_record *r) {
-    if (r->kind == TAPE_RETAIN) return TILE_OK;
+    if (r->kind == TAPE_RETAIN || r->foreign) return TILE_OK;
     tape_need *values = NULL;
     if (r->kind == TAPE_OUTSIDE) {
         values = r->operand[0].need;
         r->operand[0].need = NULL;
     }
-    tape_record_drop_values(r);
     if (r->kind == TAPE_CALL) return tape_call_run(t, r);
-    if (r->kind == TAPE_LAUNCH) return r->foreign ? TILE_OK : tape_launch_run(t, r);
+    if (r->kind == TAPE_LAUNCH) return tape_launch_run(t, r);
     const tile_status status =
-        rerun_outside(t, r, values ? tape_need_address(values, r->operand[0].array) : NULL);
+        rerun_outside(r, values ? tape_need_address(values, r->operand[0].array) : NULL);
     tape_need_release(values);
     return status;
 }
 
 static tile_status replay(tape *t) {
     for (int32_t i = 0; i < t->count; i++)
-        if (t->record[i]->kind == TAPE_LAUNCH || t->record[i]->kind == TAPE_CALL)
+        if (t->record[i]->kind != TAPE_OUTSIDE && !t->record[i]->foreign)
             tape_record_drop_values(t->record[i]);
     TILE_TRY(restore_initial(t));
     for (int32_t i = 0; i < t->count; i++) TILE_TRY(rerun(t, t->record[i]));

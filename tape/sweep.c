@@ -16,7 +16,7 @@ void tape_bind_step(const tape_record *r, const tile_adjoint_step *step, tile_bo
         bound->scalar[k] = r->scalar[k];
         if (!o->array) continue;
         const void *values = o->need ? tape_need_address(o->need, o->array) : NULL;
-        bound->array[k] = tape_memory(o->array, values, NULL);
+        tape_memory(o->array, values, NULL, &bound->array[k]);
     }
     for (int k = 0; k < r->count; k++) {
         const tape_operand *o = &r->operand[k];
@@ -25,7 +25,7 @@ void tape_bind_step(const tape_record *r, const tile_adjoint_step *step, tile_bo
         if (o->use->adjoint)
             adjoint = (char *)o->use->adjoint->data +
                       (size_t)o->array->offset * tile_dtype_size(o->array->storage->dtype);
-        bound->array[grad++] = tape_memory(o->array, adjoint, adjoint);
+        tape_memory(o->array, adjoint, adjoint, &bound->array[grad++]);
     }
 }
 
@@ -115,7 +115,8 @@ static void add_gradients(tape *t) {
         if (!u->storage->grad || u->direct || !u->planned || !u->wanted) continue;
         tile_storage flat_storage = {.dtype = u->storage->dtype};
         const int64_t count = (int64_t)(u->storage->bytes / tile_dtype_size(u->storage->dtype));
-        const tile_array flat = {.storage = &flat_storage, .shape = {1, {count}}, .stride = {1}};
+        const tile_array flat = {
+            .storage = &flat_storage, .shape = {1, {count}}, .stride = {1}, .count = count};
         tape_add_array(&flat, u->storage->grad->buffer->data, one, u->adjoint->data, one);
     }
 }

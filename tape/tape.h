@@ -61,7 +61,8 @@ typedef struct tape_operand {
 
 struct tape_record {
     tape_kind kind;
-    int32_t count; /* operands: launch: one per parameter, array NULL for scalars */
+    int64_t number; /* on the tape */
+    int32_t count;  /* operands: launch: one per parameter, array NULL for scalars */
     tape_operand *operand;
     bool foreign; /* a launch that was not on this tape: its results are constants */
 
@@ -141,8 +142,8 @@ void tape_record_drop_values(tape_record *r);
 /* Runs a prepared launch record: asks for the needs, keeps what is overwritten, runs the kernel. */
 tile_status tape_launch_run(tape *t, tape_record *r) TILE_MUST_USE;
 
-/* Fills memory descriptors of an array at an address. */
-tile_memory tape_memory(const tile_array *array, const void *read, void *write);
+/* Describes an array at an address. */
+void tape_memory(const tile_array *array, const void *read, void *write, tile_memory *memory);
 
 tile_status tape_call_run(tape *t, tape_record *r) TILE_MUST_USE;
 tile_status tape_call_backward(tape *t, tape_record *r) TILE_MUST_USE;

@@ -48,13 +48,15 @@ static bool watcher_needs(const tile_watcher *self, tile_range range) {
 }
 
 static tile_status refuse(const tape_use *u, const tape_need *need) {
-    const tape_record *r = need->reader < u->record->count ? u->record->record[need->reader] : NULL;
-    const char *name = "the record being made";
-    if (r && r->kernel) name = tile_executable_program(r->kernel->forward)->name;
-    const char *array = "an array";
-    for (int32_t k = 0; r && r->kernel && k < r->count; k++)
-        if (r->operand[k].need == need)
-            array = tile_executable_program(r->kernel->forward)->param[k].name;
+    const bool known = need->reader < u->record->count;
+    const tape_record *r = known ? u->record->record[need->reader] : NULL;
+    const char *name = "a call", *array = "array";
+    if (!r) return tile_fail(TILE_E_STATE, "its own adjoint needs the values before");
+    for (int32_t k = 0; r->kernel && k < r->count; k++) {
+        const tile_program *p = tile_executable_program(r->kernel->forward);
+        name = p->name;
+        if (r->operand[k].need == need) array = p->param[k].name;
+    }
     return tile_fail(TILE_E_STATE, "the adjoint of record %lld (%s) needs the values of its %s",
                      (long long)need->reader, name, array);
 }

@@ -10,6 +10,7 @@
 #include "tape/tiletape.h"
 extern "C" {
 #include "core/builder.h"
+#include "core/exec_fuse.h"
 #include "core/exec_internal.h"
 #include "core/kernel.h"
 }
@@ -147,7 +148,7 @@ tile_shape shape_of(const Ints &extents) {
 
 const int THREADS[] = {1, 2, 3, 8};
 
-/* ---- Random fields --------------------------------------------------------------------------- */
+/* Random fields */
 
 /* A random program on windows at block * tile + constant, on random arrays. */
 struct RandomField {
@@ -398,7 +399,7 @@ TEST(Rows, HaveTheBitsOfBlocksOnRandomFields) {
     }
 }
 
-/* ---- Rows: single cases ---------------------------------------------------------------------- */
+/* Rows: single cases */
 
 /* Runs a kernel by blocks and by rows; the arrays must agree, and rows must have run. */
 void expect_rows(const std::function<void(tile_builder *)> &body, const Ints &grid,
@@ -573,7 +574,73 @@ TEST(Rows, TouchNothingAtFarOffsets) {
         }
 }
 
-/* ---- Order ----------------------------------------------------------------------------------- */
+/* Fused strips */
+
+template <typename T> bool same_value(T x, T y) {
+    return (x != x && y != y) || !memcmp(&x, &y, sizeof x);
+}
+
+/* Ordinary values, zeros of both signs, infinities and NaN, against each other. */
+template <typename T> std::vector<T> odd_values(unsigned seed) {
+    const T odd[] = {0, -T(0), 1, T(-2.5), INFINITY, -INFINITY, NAN, T(1e-30)};
+    std::mt19937 random(seed);
+    std::vector<T> x;
+    for (int i = 0; i < 203; i++)
+        x.push_back(i % 3 ? odd[random() % 8] : std::uniform_real_distribution<T>(-2, 2)(random));
+    return x;
+}
+
+template <typename T> void check_fused(const tile_fused *fused, tile_dtype dtype) {
+    const char *names[] = {"add", "sub", "mul", "guarded_mul", "neg", "sub", "guarded_mul"};
+    tile_strip strip[TILE_FUSED_SECOND];
+    const tile_dtype in[] = {dtype, dtype};
+    for (int k = 0; k < TILE_FUSED_SECOND; k++) {
+        const tile_op *op = tile_op_find(names[k]);
+        ASSERT_NE(nullptr, op) << names[k];
+        strip[k] = op->strip(op, in, dtype);
+    }
+    std::vector<std::vector<T>> x;
+    for (unsigned k = 0; k < 8; k++) x.push_back(odd_values<T>(k));
+    const size_t n = x[0].size();
+    const int64_t count = static_cast<int64_t>(n);
+    std::vector<T> part(n), want(n), got(n);
+    for (int first = 0; first < TILE_FUSED_FIRST; first++)
+        for (int second = 0; second < TILE_FUSED_SECOND; second++) {
+            const void *const a[] = {x[0].data(), x[1].data()};
+            strip[first](a, part.data(), count);
+            const std::vector<T> &c = first == TILE_FUSED_NEG ? x[1] : x[2];
+            const bool turned = second >= TILE_FUSED_FROM;
+            const void *const b[] = {turned ? c.data() : part.data(),
+                                     turned ? part.data() : c.data()};
+            strip[second](b, want.data(), count);
+            const void *const all[] = {x[0].data(), x[1].data(), x[2].data()};
+            fused->pair[dtype == TILE_F64][first][second](all, got.data(), count);
+            for (size_t i = 0; i < n; i++)
+                ASSERT_TRUE(same_value(want[i], got[i])) << first << " then " << second;
+        }
+    want = x[0];
+    for (int k = 1; k < TILE_SUM_MAX; k++) {
+        const void *const b[] = {want.data(), x[static_cast<size_t>(k)].data()};
+        strip[TILE_FUSED_ADD](b, want.data(), count);
+        if (k < 2) continue;
+        std::vector<const void *> all;
+        for (const std::vector<T> &v : x) all.push_back(v.data());
+        fused->sum[dtype == TILE_F64][k + 1](all.data(), got.data(), count);
+        for (size_t i = 0; i < n; i++) ASSERT_TRUE(same_value(want[i], got[i])) << k + 1;
+    }
+}
+
+TEST(Fused, StripsHaveTheBitsOfTheirOps) {
+    check_fused<float>(&tile_fused_base, TILE_F32);
+    check_fused<double>(&tile_fused_base, TILE_F64);
+#ifdef __x86_64__
+    if (!__builtin_cpu_supports("avx2")) return;
+    check_fused<float>(&tile_fused_avx2, TILE_F32);
+    check_fused<double>(&tile_fused_avx2, TILE_F64);
+#endif
+}
+
+/* Order */
 
 /* A kernel's arrays for every number of threads: the bits of the first. */
 void expect_same_for_threads(const std::function<void(tile_builder *)> &body, const Ints &grid,
@@ -698,7 +765,7 @@ TEST(Order, ReverseProgramsRunFromTheLastBlock) {
     EXPECT_EQ(0, y.get(0));
 }
 
-/* ---- Sums ------------------------------------------------------------------------------------ */
+/* Sums */
 
 TEST(Sums, OfManyBlocksAreAccurateAndAddedOnce) {
     const int64_t blocks = 20000, n = blocks * 16;
@@ -735,7 +802,7 @@ TEST(Sums, OutsideTheArrayAreSkipped) {
     EXPECT_EQ(3 * 500.5, sum.get(1));
 }
 
-/* ---- Loops and kept values ------------------------------------------------------------------- */
+/* Loops and kept values */
 
 TEST(Loops, CarryTilesAndExchangeThem) {
     /* (a, b) = (b, a + b) n times, on tiles: Fibonacci numbers; a swap among the carried */
@@ -872,7 +939,7 @@ TEST(Kept, ValuesComeBackPerBlockAndIteration) {
     }
 }
 
-/* ---- Memory ---------------------------------------------------------------------------------- */
+/* Memory */
 
 void mixed_kernel(tile_builder *b) {
     const tile_param p = tile_array_param(b, "x", TILE_F32, 1);

@@ -1,6 +1,6 @@
 #!/bin/sh
-# golden.sh FOLDER: builds the runner of known answers and runs it on a folder with cases.txt. Prints a
-# line for each case that fails or is skipped; the last line is `N passed, N failed, N skipped`.
+# golden.sh FOLDER: builds the runner of known answers and runs it on a folder with cases.txt.
+# Prints a line for each case that fails or is skipped, last `N passed, N failed, N skipped`.
 set -u
 top=$(cd "$(dirname "$0")/.." && pwd)
 if [ $# -ne 1 ]; then

@@ -55,9 +55,8 @@ void start_gradient(Bench *bench, tile_array *array, const std::string &path) {
     must(tile_array_write(tile_array_grad(array), start.bytes.data(), start.bytes.size()));
 }
 
-/* ---- One op ----------------------------------------------------------------------------------- */
-
-/* A case of one op: u = op(a) stored to out; or u = load of t, op u to a, previous values to prev. */
+/* A case of one op: u = op(a), stored to out; or u = load of t, op of u on a, previous values to
+ * prev. */
 struct OneOp {
     const Case &c;
     std::string op = c.text("op");
@@ -165,8 +164,6 @@ struct OneOp {
         if (grad) check_gradients();
     }
 };
-
-/* ---- Programs --------------------------------------------------------------------------------- */
 
 /* One line of a kernel: [RESULT =] OP NAME [NAME] KEY=VALUE... */
 struct Line {

@@ -11,7 +11,7 @@ namespace golden {
 
 namespace {
 
-/* ---- Elementwise: one op by its name in the registry, on points in blocks of a row. */
+/* Elementwise: one op by its name in the registry, on points in blocks of a row. */
 
 enum { POINTS = 32 };
 
@@ -68,7 +68,7 @@ void run_elementwise(const Case &c) {
     }
 }
 
-/* ---- Structured: how to call each op on whole inputs. */
+/* Structured: how to call each op on whole inputs. */
 
 using Call = std::function<tile(tile_builder *, const Case &, const std::vector<tile> &)>;
 

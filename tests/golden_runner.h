@@ -1,5 +1,5 @@
-/* golden_runner.h: cases of a folder of known answers (format ops, indexed, programs) run against the
- * library, through its public interface. */
+/* golden_runner.h: cases of a folder of known answers (format ops, indexed, programs), run against
+ * the library through its public interface. */
 #ifndef TILE_TESTS_GOLDEN_RUNNER_H
 #define TILE_TESTS_GOLDEN_RUNNER_H
 

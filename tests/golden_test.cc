@@ -51,7 +51,7 @@ TEST(GoldenCompareTest, FindsDifferences) {
     EXPECT_THROW(golden::compare_mixed("shape", got, want, 0), golden::Failed);
 }
 
-/* One step between neighbouring numbers is one ulp, zeros of both signs are neighbours of each other. */
+/* One step between neighbouring numbers is one ulp; the zeros are one number, with two signs. */
 TEST(GoldenCompareTest, CountsUlps) {
     golden::Values want, got, check;
     want.shape = {1};

@@ -18,7 +18,7 @@ tile all_of(tile_param p, const Ints &shape) {
     return tile_load(p, shape_of(shape), TILE_AT_ZERO);
 }
 
-/* ---- Worked examples: rows 0 and 1 of a tile go to rows 0 and 2 of an array ------------------- */
+/* ---- Worked examples: rows 0 and 1 of a tile go to rows 0 and 2 of an array ------------------ */
 
 TEST(MemoryGrad, StoreIndexedWritesTheEvenRows) {
     Field x({2, 4}, counting(8)), y = Field::zeros({4, 4});
@@ -131,7 +131,7 @@ TEST(MemoryGrad, AStoreThatIsOverwrittenGetsNoGradient) {
     EXPECT_EQ((Reals{3, 30}), t.grad);
 }
 
-/* ---- The ops that adjoints are made of have adjoints too -------------------------------------- */
+/* ---- The ops that adjoints are made of have adjoints too ------------------------------------- */
 
 /* t = a[w], a[w] = 0; t is stored to y: da = dy at w, what was there goes; else kept */
 tile emit_take(const char *op, tile_param a, const tile *indices, tile_shape shape) {

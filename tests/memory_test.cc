@@ -1,5 +1,5 @@
-/* memory_test.cc: loads, stores, atomic additions and takes: lane functions against a plain loop over
- * elements with 128-bit places, and the worked examples. */
+/* memory_test.cc: loads, stores, atomic additions and takes: lane functions against a plain loop
+ * over elements with 128-bit places, and the worked examples. */
 #include <map>
 #include <random>
 
@@ -304,7 +304,7 @@ TEST(Memory, BoolIsLoadedStoredAndTakenButNotAdded) {
     EXPECT_EQ(nullptr, tile_op_find("atomic_add_indexed")->run[TILE_BOOL]);
 }
 
-/* ---- Worked examples: rows 0 and 1 of a tile go to rows 0 and 2 of an array ------------------- */
+/* ---- Worked examples: rows 0 and 1 of a tile go to rows 0 and 2 of an array ------------------ */
 
 const std::vector<float> one_to_eight = {1, 2, 3, 4, 5, 6, 7, 8};
 

@@ -27,7 +27,8 @@ struct Measured {
 Measured measure(const Problem &p);
 
 /* Whether the gradient agrees: element by element, along random directions, what was there before
- * plus exactly the gradient; nothing for what was overwritten; exactly nothing where declared ZERO. */
+ * plus exactly the gradient; nothing for what was overwritten, exactly nothing where declared
+ * ZERO. */
 std::string judge(const Measured &m);
 
 /* Each input declared FULL has a gradient that is seen in some of the problems. */
@@ -43,6 +44,10 @@ const std::vector<Fault> &faults();
 /* Plants each fault wherever it changes something: judge must find it every time; and somewhere it
  * must change something, unless the op has no gradient at all. */
 std::string check_faults(const tile_op *op, const std::vector<Measured> &all);
+
+/* At ties and on kinks: each entry lies between the slopes of either side; together, where operands
+ * move as one and differences of both sides agree, they are the slope. */
+std::string check_ties(const Problem &p);
 
 /* float32 against float64 on the same inputs, values and gradients. */
 std::string check_float32(const Problem &p);
@@ -62,10 +67,14 @@ std::string check_zero_upstream(const Problem &p);
 /* Arrays and grids without elements: no error, nothing happens. */
 std::string check_empty(const Problem &p);
 
+/* Each allocation of a launch and a sweep in turn fails: the right status, nothing changed. */
+std::string check_memory(const Problem &p);
+
 /* A gradient asked through an input declared ABSENT is an error that names the op. */
 std::string check_absent(const Problem &p);
 
-/* Each dtype works or is refused with TILE_E_DTYPE, as the registration says; so are mixed dtypes. */
+/* Each dtype works or is refused with TILE_E_DTYPE, as the registration says; mixed ones are
+ * refused. */
 std::string check_dtypes(const tile_op *op);
 
 } // namespace op_test

@@ -1,4 +1,4 @@
-/* op_claims.cc: other dtypes, other memory, other thread counts, zeros, and what must be refused. */
+/* op_claims.cc: other dtypes, memory, thread counts, zeros, and what must be refused. */
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -73,22 +73,43 @@ Outcome sweep(const Problem &p, tile_dtype real, Place place, int threads, const
 
 } // namespace
 
-/* ---- Dtypes ---------------------------------------------------------------------------------- */
+/* Dtypes. */
 
+namespace {
+
+double largest_input(const Problem &p) {
+    double most = 0;
+    for (const Field &f : p.field)
+        if (f.real()) most = std::max(most, largest(f.value));
+    return most;
+}
+
+double largest_seed(const Upstream &up) {
+    double most = 0;
+    for (const Reals &seed : up.seed) most = std::max(most, largest(seed));
+    return most;
+}
+
+} // namespace
+
+/* Rounding is relative to the largest result, or, in sums, to the largest term. */
 std::string check_float32(const Problem &p) {
     const double eps = std::numeric_limits<float>::epsilon();
+    const double sums = p.terms > kTerms;
     const Upstream up = upstream_of(p);
     const Outcome wide = sweep(p, TILE_F64, Place::kOwned, 1, up);
     const Outcome narrow = sweep(p, TILE_F32, Place::kOwned, 1, up);
     if (!failure(p, wide).empty()) return failure(p, wide);
     if (!failure(p, narrow).empty()) return failure(p, narrow) + " (float32)";
+    const double input = largest_input(p), seed = largest_seed(up);
+    if (input == 0) return ""; /* the type chooses among random numbers, say */
     for (size_t k = 0; k < p.field.size(); k++) {
-        const double limit = p.terms * eps * largest(wide.value[k]);
+        const double limit = p.terms * eps * std::max(largest(wide.value[k]), sums * input);
         for (size_t i = 0; i < wide.value[k].size(); i++)
             if (!(std::fabs(narrow.value[k][i] - wide.value[k][i]) <= limit) &&
                 p.field[k].integer.empty())
                 return at_text(p, "float32:", k, i, narrow.value[k][i], wide.value[k][i]);
-        double scale = 0;
+        double scale = sums * seed * std::max(1.0, input);
         for (size_t i = 0; i < wide.grad[k].size(); i++)
             scale = std::max(scale, std::fabs(wide.grad[k][i] - up.start[k][i]));
         for (size_t i = 0; i < wide.grad[k].size(); i++) {
@@ -120,13 +141,14 @@ Problem with_integers(const Problem &p, tile_dtype dtype) {
     return q;
 }
 
-/* A number modulo 2^bits, as the dtype holds it. */
+/* A number modulo 2^bits, as the dtype holds it; bool: whether it is not 0. */
 double wrapped(tile_dtype dtype, double x) {
+    if (dtype == TILE_BOOL) return x != 0;
     const double span = std::ldexp(1, 8 * static_cast<int>(tile_dtype_size(dtype)));
     const bool sign = tile_dtype_kind(dtype) == TILE_KIND_INT;
     x = std::fmod(x, span);
-    if (!sign && x < 0) x += span;
-    return x;
+    if (x >= (sign ? span / 2 : span)) x -= span;
+    return x < (sign ? -span / 2 : 0) ? x + span : x;
 }
 
 } // namespace
@@ -209,7 +231,7 @@ std::string check_dtypes(const tile_op *op) {
     return refused(p, TILE_F32, mixed, message);
 }
 
-/* ---- Memory and threads ---------------------------------------------------------------------- */
+/* Memory and threads. */
 
 std::string check_places(const Problem &p) {
     const Upstream up = upstream_of(p);
@@ -250,11 +272,11 @@ std::string check_threads(const Problem &p) {
     return "";
 }
 
-/* ---- Zeros, nothing, refusals ---------------------------------------------------------------- */
+/* Zeros, nothing, refusals. */
 
 std::string check_zero_upstream(const Problem &p) {
     for (tile_dtype real : {TILE_F64, TILE_F32}) {
-        Upstream up = upstream_of(p, true);
+        Upstream up = upstream_of(p, Seeds::kZero);
         const Outcome run = sweep(p, real, Place::kDense, 1, up);
         if (!failure(p, run).empty()) return failure(p, run);
         for (size_t k = 0; k < p.field.size(); k++)
@@ -289,6 +311,30 @@ std::string check_empty(const Problem &p) {
                     return q.name + ": no block, but " + q.field[k].name + " was written";
     }
     return "";
+}
+
+std::string check_memory(const Problem &p) {
+    const Upstream up = upstream_of(p);
+    const Outcome want = sweep(p, TILE_F64, Place::kOwned, 1, up);
+    if (!failure(p, want).empty()) return failure(p, want);
+    for (int64_t n = 1; n < 10000; n++) {
+        const std::string what = "allocation " + std::to_string(n) + " fails";
+        const Outcome got = Run(p, TILE_F64, Place::kOwned, 1).backward(up, n);
+        if (!got.status || (got.status == TILE_E_STATE && !has_any(p)))
+            return compare_bits(p, "where no allocation failed", got, want)
+                .substr(0, got.status ? 0 : 500);
+        if (got.status != TILE_E_MEMORY) return p.name + ": " + what + ": " + got.error;
+        for (size_t k = 0; k < p.field.size(); k++) {
+            for (size_t i = 0; i < got.grad[k].size(); i++)
+                if (!(got.grad[k][i] == up.start[k][i]))
+                    return at_text(p, what + ", yet changes the gradient of", k, i, got.grad[k][i],
+                                   up.start[k][i]);
+            for (size_t i = 0; i < got.value[k].size() && !got.launched; i++)
+                if (p.field[k].role == Role::kResult && !std::isnan(got.value[k][i]))
+                    return at_text(p, what + ", yet writes", k, i, got.value[k][i], NAN);
+        }
+    }
+    return p.name + ": some allocation always fails";
 }
 
 std::string check_absent(const Problem &p) {

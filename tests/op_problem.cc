@@ -10,7 +10,7 @@
 
 namespace op_test {
 
-/* ---- Random numbers -------------------------------------------------------------------------- */
+/* Random numbers. */
 
 uint64_t base_seed() {
     const char *text = std::getenv("TILE_TEST_SEED");
@@ -42,7 +42,7 @@ Reals distinct(Random *random, size_t n, double low, double high) {
     return value;
 }
 
-/* ---- Building -------------------------------------------------------------------------------- */
+/* Building. */
 
 namespace {
 
@@ -100,7 +100,7 @@ std::vector<tile_dtype> operand_types(const tile_op *op) {
     return {};
 }
 
-/* ---- Elementwise ----------------------------------------------------------------------------- */
+/* Elementwise. */
 
 namespace {
 
@@ -120,13 +120,22 @@ Field operand(const tile_op *op, int k, tile_dtype type, tile_shape shape) {
     return f;
 }
 
-/* Values within the op's domain, off the kink, and not near one another: min and max switch there. */
+/* Values within the op's domain, off the kink, and not near one another, where min switches. */
 void draw_operands(Problem *p, Random *random) {
+    enum { PERIOD = 4099 };
     const tile_op *op = p->op;
     for (size_t k = 0; k < static_cast<size_t>(op->n_in); k++) {
         Field &f = p->field[k];
         const double margin = (op->high[k] - op->low[k]) / 64;
+        const bool large = f.count() > PERIOD && p->field[0].count() == f.count();
         for (size_t i = 0; i < f.count(); i++) {
+            if (large && i >= PERIOD) { /* large fields repeat themselves */
+                if (f.dtype == TILE_I64)
+                    f.integer.push_back(f.integer[i - PERIOD]);
+                else
+                    f.value.push_back(f.value[i - PERIOD]);
+                continue;
+            }
             if (f.dtype == TILE_I64) {
                 f.integer.push_back(std::lrint(uniform(random, op->low[k], op->high[k])));
                 continue;
@@ -223,7 +232,7 @@ Problem elementwise_special(const tile_op *op) {
 
 } // namespace
 
-/* ---- Samples --------------------------------------------------------------------------------- */
+/* Samples. */
 
 namespace {
 
@@ -284,7 +293,7 @@ Problem sampled(const tile_op *op, const tile_sample &sample, int variant, int64
         }
         p.field.push_back(f);
     }
-    p.terms = 8 + static_cast<double>(largest);
+    p.terms = kTerms + static_cast<double>(largest);
     Field y;
     tile_shape shape = {};
     tile_dtype dtype = TILE_F64;
@@ -355,7 +364,7 @@ std::vector<Problem> special_samples(const tile_op *op) {
 
 } // namespace
 
-/* ---- All ------------------------------------------------------------------------------------- */
+/* All. */
 
 std::string missing_inputs(const tile_op *op) {
     if (!op->math || !*op->math) return "no math";

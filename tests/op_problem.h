@@ -1,4 +1,4 @@
-/* op_problem.h: test problems made from an op's registration: arrays, a kernel with the op, a grid. */
+/* op_problem.h: test problems made from an op's registration: arrays, a kernel, a grid. */
 #ifndef TILE_TESTS_OP_PROBLEM_H
 #define TILE_TESTS_OP_PROBLEM_H
 
@@ -46,12 +46,15 @@ struct Field {
     }
 };
 
+/* Roundings in a result that is no sum. */
+constexpr double kTerms = 8;
+
 struct Problem {
     const tile_op *op = nullptr;
     std::string name;
     std::vector<Field> field;
     tile_grid grid = TILE_GRID(1);
-    double terms = 8; /* roundings that can add up in one element */
+    double terms = kTerms; /* roundings that can add up in one element; more: it has sums */
     std::function<void(tile_builder *, tile_dtype real, const std::vector<tile_param> &)> build;
 };
 
@@ -65,7 +68,7 @@ double uniform(Random *random, double low, double high);
 /* What the op's registration lacks to be tested; "" when nothing. */
 std::string missing_inputs(const tile_op *op);
 
-/* Small problems: ranks 0 to 4, one element, primes, blocks, broadcasting, windows of every kind. */
+/* Small problems: ranks 0 to 4, one element, primes, blocks, broadcasting, all kinds of windows. */
 std::vector<Problem> problems_of(const tile_op *op);
 
 /* Problems that are large enough for several threads, with blocks that meet in memory. */

@@ -14,10 +14,18 @@ namespace {
 
 enum { GUARD = 64, FILL = 0xA5 };
 
+/* About normal, of deviation 1. */
 double normal(Random *random) {
     double sum = 0;
-    for (int k = 0; k < 12; k++) sum += uniform(random, -0.5, 0.5);
-    return static_cast<double>(static_cast<float>(sum));
+    for (int k = 0; k < 4; k++) sum += uniform(random, -1, 1);
+    return static_cast<double>(static_cast<float>(sum * 0.866));
+}
+
+/* Large fields repeat themselves. */
+void draw(Reals *value, size_t n, Random *random) {
+    enum { PERIOD = 4099 };
+    for (size_t i = 0; i < n; i++)
+        value->push_back(i < PERIOD ? normal(random) : (*value)[i - PERIOD]);
 }
 
 bool is_written(const Field &f) {
@@ -35,14 +43,16 @@ bool has_gradient(const Field &f) {
     return is_written(f) || f.grad != TILE_GRAD_ABSENT;
 }
 
-Upstream upstream_of(const Problem &p, bool zero_seeds) {
+Upstream upstream_of(const Problem &p, Seeds seeds) {
     Upstream up;
     Random random = random_for(p.name + "/upstream");
     for (const Field &f : p.field) {
         Reals seed, start;
-        for (size_t i = 0; i < f.count(); i++) {
-            if (is_written(f)) seed.push_back(zero_seeds ? 0 : normal(&random));
-            if (has_gradient(f)) start.push_back(normal(&random));
+        if (is_written(f)) draw(&seed, f.count(), &random);
+        if (has_gradient(f)) draw(&start, f.count(), &random);
+        for (double &x : seed) {
+            if (seeds == Seeds::kZero) x = 0;
+            if (seeds == Seeds::kPositive) x = 0.5 + std::fabs(x);
         }
         up.seed.push_back(seed);
         up.start.push_back(start);
@@ -59,7 +69,7 @@ tile_context *context_of(int threads) {
     return ctx;
 }
 
-/* ---- Set-up ---------------------------------------------------------------------------------- */
+/* Set-up. */
 
 bool Run::note(tile_status status) {
     if (!status || status_) return !status_;
@@ -149,7 +159,7 @@ void Run::reset(size_t k) {
     m.before = m.bytes;
 }
 
-/* ---- Running --------------------------------------------------------------------------------- */
+/* Running. */
 
 std::vector<tile_arg> Run::args() const {
     std::vector<tile_arg> all;
@@ -217,7 +227,7 @@ Outcome Run::forward() {
     return finish();
 }
 
-Outcome Run::backward(const Upstream &up) {
+Outcome Run::backward(const Upstream &up, int64_t fail) {
     tape *record = nullptr;
     std::vector<tile_array *> written, seeds;
     for (size_t k = 0; k < array_.size() && !status_; k++) {
@@ -232,33 +242,37 @@ Outcome Run::backward(const Upstream &up) {
             seeds.push_back(seed);
         }
     }
-    if (!status_) note(tape_create(ctx_, nullptr, &record));
     const std::vector<tile_arg> all = args();
+    tile_fail_allocation(fail);
+    if (!status_) note(tape_create(ctx_, nullptr, &record));
     if (!status_)
         note(tile_launch(record, kernel_, p_.grid, {static_cast<int>(all.size()), all.data()}));
+    const bool launched = !status_;
     if (!status_)
         note(tape_backward_seeds(record, static_cast<int>(written.size()), written.data(),
                                  seeds.data()));
+    tile_fail_allocation(0);
+    /* What arrays and gradients hold is of interest after an error too. */
     const tile_status status = status_;
     const std::string error = error_;
-    status_ = TILE_OK; /* what gradients hold is of interest after an error too */
-    std::vector<Reals> grads;
+    status_ = TILE_OK;
+    error_ = "";
+    Outcome result = finish();
+    result.launched = launched;
     for (size_t k = 0; k < array_.size(); k++) {
         tile_array *grad = array_[k] ? tile_array_grad(array_[k]) : nullptr;
-        grads.push_back(grad ? read(grad) : Reals());
+        result.grad.push_back(grad ? read(grad) : Reals());
     }
     if (status) {
-        status_ = status;
-        error_ = error;
+        result.status = status;
+        result.error = error;
     }
-    Outcome result = finish();
-    result.grad = grads;
     tape_destroy(record);
     for (tile_array *seed : seeds) tile_array_destroy(seed);
     return result;
 }
 
-/* ---- For differences ------------------------------------------------------------------------- */
+/* For differences. */
 
 void Run::set(size_t field, size_t i, double x) {
     Memory &m = memory_[field];
@@ -269,7 +283,8 @@ void Run::set(size_t field, size_t i, double x) {
 double Run::loss(const Upstream &up, double *magnitude) {
     const std::vector<tile_arg> all = args();
     for (size_t k = 0; k < array_.size(); k++)
-        if (is_written(p_.field[k])) memory_[k].bytes = memory_[k].before;
+        if (is_written(p_.field[k]))
+            std::memcpy(memory_[k].bytes.data(), memory_[k].before.data(), memory_[k].bytes.size());
     note(tile_launch(nullptr, kernel_, p_.grid, {static_cast<int>(all.size()), all.data()}));
     note(tile_context_sync(ctx_));
     double sum = 0, size = 0;

@@ -9,8 +9,8 @@
 namespace op_test {
 
 /* Where the elements of an array lie. kOwned: the library's memory. The others are memory of the
- * test's, wrapped: in C order, with gaps, with dimensions in reverse order and gaps. Everything around
- * and between the elements is guarded. */
+ * test's, wrapped: in C order, with gaps, with dimensions in reverse order and gaps. Everything
+ * around and between the elements is guarded. */
 enum class Place { kOwned, kDense, kGaps, kReversed };
 
 /* What is random besides the problem's values. */
@@ -18,7 +18,8 @@ struct Upstream {
     std::vector<Reals> seed;  /* of each field that is written; else empty */
     std::vector<Reals> start; /* of each gradient */
 };
-Upstream upstream_of(const Problem &p, bool zero_seeds = false);
+enum class Seeds { kNormal, kZero, kPositive };
+Upstream upstream_of(const Problem &p, Seeds seeds = Seeds::kNormal);
 
 /* Whether a run asks for the field's gradient. */
 bool has_gradient(const Field &f);
@@ -26,6 +27,7 @@ bool has_gradient(const Field &f);
 /* What a run leaves. error: the first call that failed. */
 struct Outcome {
     tile_status status = TILE_OK;
+    bool launched = false;
     std::string error; /* also: a guard that was overwritten, an input that changed */
     std::vector<Reals> value, grad;
 };
@@ -42,8 +44,9 @@ class Run {
 
     /* Launches without a tape, from the problem's values. */
     Outcome forward();
-    /* Launches on a tape and sweeps. */
-    Outcome backward(const Upstream &up);
+    /* Launches on a tape and sweeps. fail: which allocation, from the tape's creation on, fails;
+     * 0: none. */
+    Outcome backward(const Upstream &up, int64_t fail = 0);
 
     /* For differences, on kDense: one element of an input; sum of seed * value after a launch. */
     void set(size_t field, size_t i, double x);

@@ -15,7 +15,7 @@ struct Window {
     tile_grid grid = TILE_GRID(1);
     int axis = -1; /* indexed */
     Ints indices;  /* a piece of block.extent[axis] for each block along grid axis 0 */
-    double pad = 0;
+    int64_t pad = 0;
 };
 
 tile_offset offset_of(tile_builder *b, const Ints &step, const Ints &shift) {
@@ -99,7 +99,7 @@ Problem window_problem(const tile_op *op, const Window &w) {
         p.field.push_back(previous);
     }
     double elements = static_cast<double>(other.count());
-    p.terms = 8 + elements;
+    p.terms = kTerms + elements;
 
     p.build = [=](tile_builder *b, tile_dtype real, const std::vector<tile_param> &param) {
         tile_emission e = {};
@@ -115,8 +115,11 @@ Problem window_problem(const tile_op *op, const Window &w) {
         if (reads(op)) {
             e.has_shape = true;
             e.shape = w.block;
-            if (op->access == TILE_ACCESS_LOAD && (real == TILE_F32 || real == TILE_F64))
-                e.attrs.real = w.pad;
+            if (op->access == TILE_ACCESS_LOAD) {
+                e.attrs.real =
+                    real == TILE_F32 || real == TILE_F64 ? static_cast<double>(w.pad) : 0;
+                e.attrs.n[1] = real == TILE_F32 || real == TILE_F64 ? 0 : w.pad;
+            }
         } else {
             e.in[e.n_in++] =
                 tile_reshape(tile_load(param[1], piece_shape(w), piece_of(b, w)), w.block);
@@ -128,7 +131,7 @@ Problem window_problem(const tile_op *op, const Window &w) {
     return p;
 }
 
-/* ---- Kinds of windows ------------------------------------------------------------------------- */
+/* Kinds of windows. */
 
 struct Size {
     tile_shape array, block;
@@ -156,7 +159,7 @@ std::vector<Window> plain_windows(const Size &s) {
         w.block = s.block;
         w.step = block;
         w.shift = shift;
-        w.pad = all.size() % 2 ? 0.75 : 0;
+        w.pad = all.size() % 2;
         all.push_back(w);
     };
     Ints shift = zero;
@@ -237,7 +240,7 @@ std::vector<Window> indexed_windows(const Size &s) {
             w.shift[static_cast<size_t>(axis)] = choice.shift;
             w.step[static_cast<size_t>(axis)] = 0;
             w.indices = choice.indices;
-            w.pad = all.size() % 2 ? -1.5 : 0;
+            w.pad = all.size() % 2;
             all.push_back(w);
             /* Two blocks with indices of their own. */
             if (choice.shift) continue;

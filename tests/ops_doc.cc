@@ -1,5 +1,5 @@
-/* ops_doc.cc: prints docs/ops.md from the registry. Fails when an op cannot be documented or tested,
- * so that the build does. */
+/* ops_doc.cc: prints docs/ops.md from the registry. Fails when an op cannot be documented or
+ * tested, so that the build does. */
 #include <cmath>
 #include <cstdio>
 
@@ -101,17 +101,13 @@ const char kHead[] =
     "Made from the registry by `tests/ops_doc.cc`; a test compares. To bring it up to date:\n"
     "`bazel build //tests:ops_md && cp bazel-bin/tests/ops.md docs/ops.md`.\n"
     "\n"
-    "Each op makes tiles from tiles; those with an `a[...]` read or write a window of an array. In an "
-    "adjoint\n"
-    "`dy` is the upstream gradient, and where it is exactly 0 it contributes exactly 0. Constant: no "
-    "gradient\n"
-    "passes, by definition or because it is zero almost everywhere.\n"
+    "Each op makes tiles from tiles; those with an `a[...]` read or write a window of an array.\n"
+    "In an adjoint `dy` is the upstream gradient; where it is exactly 0 it contributes exactly 0.\n"
+    "Constant: no gradient passes, by definition or because it is zero almost everywhere.\n"
     "\n"
-    "An elementwise op `NAME` is the call `tile_NAME`, the function `NAME` in formulas, the lane "
-    "function\n"
-    "`NAME_TYPE` and the strips `NAME_strip_TYPE`; upper-case functions in its value are those of "
-    "the element\n"
-    "type. Operands of elementwise ops broadcast as in NumPy.\n";
+    "An elementwise op `NAME` is the call `tile_NAME`, the function `NAME` in formulas, the lane\n"
+    "function `NAME_TYPE` and the strips `NAME_strip_TYPE`; upper-case functions in its value are\n"
+    "those of the element type. Operands of elementwise ops broadcast as in NumPy.\n";
 
 } // namespace
 

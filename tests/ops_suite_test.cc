@@ -59,6 +59,10 @@ TEST_P(OpTest, GradientsAgreeWithDifferencesAndFaultsAreCaught) {
     EXPECT_EQ("", op_test::check_faults(op, all)) << again();
 }
 
+TEST_P(OpTest, TiesShareOneGradient) {
+    each(op_test::problems_of(op), op_test::check_ties);
+}
+
 TEST_P(OpTest, Float32AgreesWithFloat64) {
     each(op_test::problems_of(op), op_test::check_float32);
 }
@@ -83,6 +87,11 @@ TEST_P(OpTest, ZeroUpstreamGivesExactlyZero) {
 
 TEST_P(OpTest, NothingToDoIsNoError) {
     each(op_test::problems_of(op), op_test::check_empty);
+}
+
+TEST_P(OpTest, MemoryThatRunsOutChangesNothing) {
+    const std::vector<Problem> problems = op_test::problems_of(op);
+    each({problems[problems.size() > 2 ? 2 : 0]}, op_test::check_memory);
 }
 
 TEST_P(OpTest, DtypesWorkOrAreRefused) {

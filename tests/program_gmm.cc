@@ -4,8 +4,8 @@
  *   inner[c] = alphas[c] + sum icf[c, ..d] - |y|^2/2, lse[i] = log sum_c exp(inner[c])
  *   loss = -n d/2 log(2 pi) + sum lse - n log sum exp(alphas) + prior
  *
- * source: F. Srajer, Z. Kukelova, A. Fitzgibbon, A benchmark of selected algorithmic differentiation
- * tools on some problems in computer vision and machine learning, 2018. */
+ * source: F. Srajer, Z. Kukelova, A. Fitzgibbon, A benchmark of selected algorithmic
+ * differentiation tools on some problems in computer vision and machine learning, 2018. */
 #include <cmath>
 
 #include "tests/golden_program.h"
@@ -23,8 +23,8 @@ tile log_sum_exp(tile inner) {
     return tile_expr("top + log(part)", top, part);
 }
 
-/* The strictly lower triangular matrices: entry (row, column) is at index lower[row * d + column] of
- * the component's row of icf; -1, which is outside, gives 0. */
+/* The strictly lower triangular matrices: entry (row, column) is at index lower[row * d + column]
+ * of the component's row of icf; -1, which is outside, gives 0. */
 tile triangles(tile_builder *b, tile_param icf, int64_t k, int64_t d) {
     const tile_param lower = tile_array_param(b, "lower", TILE_I32, 1);
     const tile at = tile_load(lower, TILE_SHAPE(d * d), TILE_AT_ZERO);

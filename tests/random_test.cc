@@ -1,5 +1,5 @@
 /* random_test.cc: random numbers: published words, the same bits for every length and instruction
- * set, moments, independence of tiling. The comparison with cuRAND's header is random_cuda_test.cc. */
+ * set, moments. The comparison with cuRAND itself is random_cuda_test.cc. */
 #include <gtest/gtest.h>
 
 #include <cmath>

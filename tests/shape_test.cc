@@ -1,5 +1,5 @@
-/* shape_test.cc: making and moving tiles: lane functions against a plain loop over coordinates, then
- * the calls and their errors, then gradients. */
+/* shape_test.cc: making and moving tiles: lane functions against a plain loop over coordinates,
+ * then the calls and their errors, then gradients. */
 #include "tests/kernel_run.h"
 
 namespace {
@@ -200,7 +200,7 @@ TEST(Shape, IntegersWrapInIota) {
     expect_bits<uint8_t>({254, 255, 0, 1}, c.run("iota", {4}), "iota");
 }
 
-/* ---- Through kernels: x is [3, 4], 1 to 12 ---------------------------------------------------- */
+/* ---- Through kernels: x is [3, 4], 1 to 12 --------------------------------------------------- */
 
 /* Values, and gradients for upstream gradients 1, 2, 3, ... of the result. */
 void expect_program(const std::vector<double> &x, const Ints &x_shape, const Ints &y_shape,

@@ -135,8 +135,6 @@ template <typename T> using Results = std::vector<std::vector<T>>;
             EXPECT_LE(Difference(g_[k_], w_[k_]), 1e-12) << "result " << k_; \
     } while (0)
 
-/* ---- Wave ------------------------------------------------------------------------------------ */
-
 template <typename T> struct WaveInput {
     explicit WaveInput(const Case &c) {
         const int64_t n = c.rows * c.cols;
@@ -191,8 +189,6 @@ Results<double> WaveByHand(const Case &c) {
     return {p.back().Dense(), d[0].Dense(), d[1].Dense(), dv.Dense()};
 }
 
-/* ---- Burgers --------------------------------------------------------------------------------- */
-
 template <typename T> struct BurgersInput {
     explicit BurgersInput(const Case &c) {
         for (unsigned k = 0; k < 2; k++) {
@@ -245,8 +241,6 @@ Results<double> BurgersByHand(const Case &c) {
     }
     return {u.back().Dense(), v.back().Dense(), du.back().Dense(), dv.back().Dense()};
 }
-
-/* ---- Tests ----------------------------------------------------------------------------------- */
 
 /* Smaller than a tile, exact tiles, one cell over, rows and columns of blocks, prime sizes. */
 const Case kCases[] = {{1, 1, 8, 256, 3},    {2, 3, 8, 256, 4},     {3, 5, 1, 512, 4},

@@ -79,7 +79,7 @@ static double round_down(double x) {
 }
 
 static survey plan(const fwi_options *o, const ground *truth, double low, double high) {
-    const double depth = 50, sponge_speed = 2500; /* m; m/s: the sponge is one such wave wide */
+    const double depth = 50, sponge_speed = 2000; /* m; m/s: the sponge is one such wave wide */
     survey s = {.nz = truth->nz, .nx = truth->nx, .spacing = truth->spacing};
     s.row = (int64_t)fmax(1, round(depth / s.spacing));
     s.side = (int64_t)fmax(20, ceil(sponge_speed / (o->frequency * s.spacing)));
@@ -87,7 +87,7 @@ static survey plan(const fwi_options *o, const ground *truth, double low, double
     s.top = s.free_surface ? 0 : s.side;
     s.shots = o->shots;
     s.frequency = o->frequency;
-    s.dt = o->dt > 0 ? o->dt : round_down(0.58 * s.spacing / high);
+    s.dt = o->dt > 0 ? o->dt : round_down(0.6 * s.spacing / high);
     s.steps = (int64_t)fmin(1e9, round(o->duration / s.dt));
     if (s.nz < s.row + 3 || s.nx < 3)
         refuse("the model has only %lld x %lld samples; use a smaller --spacing", (long long)s.nz,

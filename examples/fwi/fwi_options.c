@@ -29,7 +29,7 @@ static const option table[] = {
     {"spacing", REAL, AT(spacing), 0.1, 10000, NULL, "grid spacing in m; default 25"},
     {"frequency", REAL, AT(frequency), 0.01, 10000, NULL, "of the Ricker's peak, in Hz; default 4"},
     {"duration", REAL, AT(duration), 0.001, 1000, NULL, "of a shot in s; default 3"},
-    {"dt", REAL, AT(dt), 1e-6, 1, NULL, "time step in s; default: CFL number 0.58"},
+    {"dt", REAL, AT(dt), 1e-6, 1, NULL, "time step in s; default: CFL number 0.6"},
     {"top", CHOICE, AT(top), 0, 0, "absorbing|free", "the ground's surface; default absorbing"},
     {"smooth", REAL, AT(smooth), 1, 10000, NULL,
      "start model: Gaussian blur of the true one, in m; default 250"},

@@ -17,8 +17,8 @@ typedef struct search {
 
 /* Depth of element i of the model in m: d velocity / d x. */
 static double depth_weight(const inversion *v, int64_t i) {
-    double row = (double)(i / v->trial.nx);
-    return row * v->trial.spacing;
+    int64_t row = i / v->trial.nx;
+    return (double)row * v->trial.spacing;
 }
 
 static double objective(unsigned n, const double *x, double *gradient, void *data) {

@@ -7,8 +7,6 @@
  *   p[t+1] = damp (2 p[t] - damp p[t-1] + (v dt/h)^2 (h^2 lap p[t] + w[t] at the source cell)) */
 #include "model.h"
 
-#include <stdlib.h>
-
 enum { ROW = 512, FEW = 128 }; /* elements of a block, of the grid and of the receivers */
 
 static int64_t blocks(int64_t count, int64_t size) {
@@ -32,7 +30,16 @@ static void build_extend(wave_model *m) {
     must(tile_kernel_end(b, &m->extend));
 }
 
-/* One step without the source. 12 h^2 lap p = 16 (n + s + e + w) - (nn + ss + ee + ww) - 60 p. */
+/* The sum of the four neighbours at a distance. */
+static tile ring(tile_param p, tile_shape shape, tile_offset at, int64_t distance) {
+    tile n = tile_load(p, shape, TILE_SHIFT(at, -distance, 0));
+    tile s = tile_load(p, shape, TILE_SHIFT(at, distance, 0));
+    tile w = tile_load(p, shape, TILE_SHIFT(at, 0, -distance));
+    tile e = tile_load(p, shape, TILE_SHIFT(at, 0, distance));
+    return tile_expr("n + s + w + e", n, s, w, e);
+}
+
+/* One step without the source; lap is 12 h^2 lap p. */
 static void build_step(wave_model *m) {
     tile_builder *b = tile_kernel_begin(m->ctx, "step");
     tile_param ks = tile_array_param(b, "k", m->dtype, 2);
@@ -44,17 +51,9 @@ static void build_step(wave_model *m) {
     tile_shape shape = TILE_SHAPE(1, ROW);
     tile_offset at = TILE_AT(tile_block_start(b, 0, 1), tile_block_start(b, 1, ROW));
     tile k = tile_load(ks, shape, at), damp = tile_load(damps, shape, at);
-    tile q = tile_load(before, shape, at), p = tile_load(now, shape, at);
-    tile n = tile_load(now, shape, TILE_SHIFT(at, -1, 0));
-    tile s = tile_load(now, shape, TILE_SHIFT(at, 1, 0));
-    tile w = tile_load(now, shape, TILE_SHIFT(at, 0, -1));
-    tile e = tile_load(now, shape, TILE_SHIFT(at, 0, 1));
-    tile nn = tile_load(now, shape, TILE_SHIFT(at, -2, 0));
-    tile ss = tile_load(now, shape, TILE_SHIFT(at, 2, 0));
-    tile ww = tile_load(now, shape, TILE_SHIFT(at, 0, -2));
-    tile ee = tile_load(now, shape, TILE_SHIFT(at, 0, 2));
-    tile lap =
-        tile_expr("16*(n + s + e + w) - (nn + ss + ee + ww) - 60*p", n, s, e, w, nn, ss, ee, ww, p);
+    tile p = tile_load(now, shape, at), q = tile_load(before, shape, at);
+    tile near = ring(now, shape, at, 1), far = ring(now, shape, at, 2);
+    tile lap = tile_expr("16*near - far - 60*p", near, far, p);
     tile_store(next, tile_expr("damp * (2*p - damp*q + k*lap)", damp, p, q, k, lap), at);
     must(tile_kernel_end(b, &m->step));
 }

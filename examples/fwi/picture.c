@@ -6,8 +6,8 @@
 #include <stdio.h>
 
 /* Pixels of a unit below; sizes in units. */
-static const double SCALE = 1.5, TEXT = 15, TICK = 5;
-static const double LEFT = 70, RIGHT = 92, TOP = 40, BOTTOM = 56, GAP = 24, BAR_WIDTH = 18;
+static const double scale = 1.5, text_size = 15, tick_length = 5;
+static const double left = 70, right = 92, top = 40, bottom = 56, gap = 24, bar_width = 18;
 
 /* Sequential: viridis (Smith, van der Walt, matplotlib). Diverging: RdBu (Brewer), reversed. */
 static const uint32_t sequential[] = {0x440154, 0x482878, 0x3e4989, 0x31688e, 0x26828e,
@@ -108,11 +108,11 @@ static void draw_x_axis(cairo_t *cr, const figure *f, double x, double y) {
     char text[32];
     for (int i = 0; i * step <= f->width * (1 + 1e-9); i++) {
         double at = x + i * step / f->width * f->panel_width;
-        draw_line(cr, at, y, at, y + TICK);
+        draw_line(cr, at, y, at, y + tick_length);
         format_tick(text, sizeof text, i * step, step);
-        draw_text(cr, at, y + TICK + TEXT + 1, 0.5, text);
+        draw_text(cr, at, y + tick_length + text_size + 1, 0.5, text);
     }
-    draw_text(cr, x + f->panel_width / 2.0, y + TICK + 2.4 * TEXT, 0.5, f->x_label);
+    draw_text(cr, x + f->panel_width / 2.0, y + tick_length + 2.4 * text_size, 0.5, f->x_label);
 }
 
 static void draw_y_axis(cairo_t *cr, const figure *f, double x, double y, int labels) {
@@ -120,66 +120,68 @@ static void draw_y_axis(cairo_t *cr, const figure *f, double x, double y, int la
     char text[32];
     for (int i = 0; i * step <= f->height * (1 + 1e-9); i++) {
         double at = y + i * step / f->height * f->panel_height;
-        draw_line(cr, x - TICK, at, x, at);
+        draw_line(cr, x - tick_length, at, x, at);
         format_tick(text, sizeof text, i * step, step);
-        if (labels) draw_text(cr, x - TICK - 4, at + 0.36 * TEXT, 1, text);
+        if (labels) draw_text(cr, x - tick_length - 4, at + 0.36 * text_size, 1, text);
     }
     if (labels) draw_upwards(cr, x - 46, y + f->panel_height / 2.0, f->y_label);
 }
 
 static void draw_bar(cairo_t *cr, const figure *f, double x, double y) {
     colours c = palette_colours(f->palette);
-    int slices = (int)lround(f->panel_height * SCALE);
+    int slices = (int)lround(f->panel_height * scale);
     double height = f->panel_height, slice = height / slices;
     cairo_set_antialias(cr, CAIRO_ANTIALIAS_NONE);
     for (int i = 0; i < slices; i++) {
         uint32_t rgb = colour_at(c, 1 - (i + 0.5) / slices);
         cairo_set_source_rgb(cr, (rgb >> 16) / 255.0, ((rgb >> 8) & 255) / 255.0,
                              (rgb & 255) / 255.0);
-        cairo_rectangle(cr, x, y + i * slice, BAR_WIDTH, slice);
+        cairo_rectangle(cr, x, y + i * slice, bar_width, slice);
         cairo_fill(cr);
     }
     cairo_set_antialias(cr, CAIRO_ANTIALIAS_DEFAULT);
     cairo_set_source_rgb(cr, 0, 0, 0);
-    cairo_rectangle(cr, x, y, BAR_WIDTH, height);
+    cairo_rectangle(cr, x, y, bar_width, height);
     cairo_stroke(cr);
     double range = f->high - f->low, step = tick_step(range, height / 45.0);
     char text[32];
-    for (double v = ceil(f->low / step - 1e-9) * step; v <= f->high + range * 1e-9; v += step) {
+    int first = (int)ceil(f->low / step - 1e-9), last = (int)floor(f->high / step + 1e-9);
+    for (int i = first; i <= last; i++) {
+        double v = i * step;
         double at = y + height * (1 - (v - f->low) / range);
-        draw_line(cr, x + BAR_WIDTH, at, x + BAR_WIDTH + TICK, at);
+        draw_line(cr, x + bar_width, at, x + bar_width + tick_length, at);
         format_tick(text, sizeof text, v, step);
-        draw_text(cr, x + BAR_WIDTH + TICK + 4, at + 0.36 * TEXT, 0, text);
+        draw_text(cr, x + bar_width + tick_length + 4, at + 0.36 * text_size, 0, text);
     }
-    draw_upwards(cr, x + BAR_WIDTH + 62, y + height / 2, f->bar_label);
+    draw_upwards(cr, x + bar_width + 62, y + height / 2, f->bar_label);
 }
 
 static void draw_figure(cairo_t *cr, const figure *f) {
     cairo_set_source_rgb(cr, 1, 1, 1);
     cairo_paint(cr);
-    cairo_scale(cr, SCALE, SCALE);
+    cairo_scale(cr, scale, scale);
     cairo_select_font_face(cr, "sans", CAIRO_FONT_SLANT_NORMAL, CAIRO_FONT_WEIGHT_NORMAL);
-    cairo_set_font_size(cr, TEXT);
+    cairo_set_font_size(cr, text_size);
     cairo_set_line_width(cr, 1);
-    double x = LEFT;
+    double x = left;
     for (int i = 0; i < f->panels; i++) {
-        draw_field(cr, f, f->value[i], x, TOP);
+        draw_field(cr, f, f->value[i], x, top);
         cairo_set_source_rgb(cr, 0, 0, 0);
-        cairo_rectangle(cr, x, TOP, f->panel_width, f->panel_height);
+        cairo_rectangle(cr, x, top, f->panel_width, f->panel_height);
         cairo_stroke(cr);
-        draw_text(cr, x + f->panel_width / 2.0, TOP - 12, 0.5, f->title[i]);
-        draw_x_axis(cr, f, x, TOP + f->panel_height);
-        draw_y_axis(cr, f, x, TOP, i == 0);
-        x += f->panel_width + GAP;
+        draw_text(cr, x + f->panel_width / 2.0, top - 12, 0.5, f->title[i]);
+        draw_x_axis(cr, f, x, top + f->panel_height);
+        draw_y_axis(cr, f, x, top, i == 0);
+        x += f->panel_width + gap;
     }
-    draw_bar(cr, f, x - GAP + 16, TOP);
+    draw_bar(cr, f, x - gap + 16, top);
 }
 
 const char *figure_save(const figure *f, const char *path) {
-    double width = LEFT + f->panels * (f->panel_width + GAP) - GAP + 16 + RIGHT;
-    double height = TOP + f->panel_height + BOTTOM;
+    double width = left + f->panels * (f->panel_width + gap) - gap + 16 + right;
+    double height = top + f->panel_height + bottom;
     cairo_surface_t *surface =
-        cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)(width * SCALE), (int)(height * SCALE));
+        cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)(width * scale), (int)(height * scale));
     cairo_t *cr = cairo_create(surface);
     draw_figure(cr, f);
     cairo_status_t status = cairo_status(cr);

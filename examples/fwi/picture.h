@@ -14,7 +14,7 @@ typedef struct figure {
     const char *y_label, *x_label, *bar_label;
     palette palette;
     double low, high;              /* of the colour bar */
-    int panel_height, panel_width; /* in pixels, before SCALE */
+    int panel_height, panel_width; /* in pixels, before scaling */
     int panels;
     const char *title[3];
     const double *value[3]; /* [rows, columns] */

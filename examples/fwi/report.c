@@ -92,7 +92,7 @@ void report_gradient(const char *out, const ground *gradient) {
     f.high = 1;
     f.palette = PALETTE_DIVERGING;
     char label[64];
-    snprintf(label, sizeof label, "d misfit / d velocity  (%.1e per m/s)", full);
+    snprintf(label, sizeof label, "d misfit / d velocity  (1 = %.1e s/m)", full);
     f.bar_label = label;
     f.title[0] = "First gradient: blue asks for a higher velocity, red for a lower one";
     f.value[0] = relative.v;

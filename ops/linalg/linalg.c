@@ -8,7 +8,7 @@
 #define TILE_KERNEL_FILE "ops/linalg/linalg_kernel.inc"
 #include "core/for_each_dtype.h"
 
-enum { DOT, MATMUL, OPS };
+enum { DOT, MATMUL, GUARDED_MATMUL, OPS };
 static const tile_op ops[OPS];
 
 /* ---- Shape rules ----------------------------------------------------------------------------- */
@@ -37,8 +37,8 @@ static tile_status infer_matmul(tile_infer *in) {
     TILE_TRY(check_dtypes(in));
     bool fits = a.rank >= 2 && a.rank == b.rank && a.extent[a.rank - 1] == b.extent[a.rank - 2];
     for (int d = 0; fits && d < a.rank - 2; d++) fits = a.extent[d] == b.extent[d];
-    TILE_CHECK(fits, TILE_E_SHAPE, "matmul: a is %s, b is %s", tile_shape_text(a, text[0]),
-               tile_shape_text(b, text[1]));
+    TILE_CHECK(fits, TILE_E_SHAPE, "%s: a is %s, b is %s", in->op->name,
+               tile_shape_text(a, text[0]), tile_shape_text(b, text[1]));
     in->out_shape[0] = a;
     in->out_shape[0].extent[a.rank - 1] = b.extent[a.rank - 1];
     in->out_dtype[0] = in->in_dtype[0];
@@ -75,14 +75,18 @@ static tile emit(int op, tile a, tile b) {
     return tile_emit(tile_builder_of(e.in, 2), &e);
 }
 
-/* da = dy b^T; db = a^T dy */
+/* da = dy b^T; db = (dy^T a)^T: where dy is 0 it contributes 0 */
 static void adjoint_matmul(tile_adjoint *adjoint) {
     const tile dy = tile_adjoint_dy(adjoint, 0);
     if (!tile_is_good(dy)) return;
-    if (tile_adjoint_wants(adjoint, 0))
-        tile_adjoint_add(adjoint, 0, emit(MATMUL, dy, transposed(tile_adjoint_in(adjoint, 1))));
-    if (tile_adjoint_wants(adjoint, 1))
-        tile_adjoint_add(adjoint, 1, emit(MATMUL, transposed(tile_adjoint_in(adjoint, 0)), dy));
+    if (tile_adjoint_wants(adjoint, 0)) {
+        const tile b = transposed(tile_adjoint_in(adjoint, 1));
+        tile_adjoint_add(adjoint, 0, emit(GUARDED_MATMUL, dy, b));
+    }
+    if (tile_adjoint_wants(adjoint, 1)) {
+        const tile a = tile_adjoint_in(adjoint, 0);
+        tile_adjoint_add(adjoint, 1, transposed(emit(GUARDED_MATMUL, transposed(dy), a)));
+    }
 }
 
 /* ---- Samples --------------------------------------------------------------------------------- */
@@ -113,16 +117,29 @@ static tile build_matmul(tile_builder *b, const tile_sample *sample, const tile 
     return emit(MATMUL, in[0], in[1]);
 }
 
-/* One element, below, at and past the blocks of the kernel (4 rows, 16 columns), batches. */
-static bool sample_matmul(int variant, tile_sample *sample) {
+static tile build_guarded_matmul(tile_builder *b, const tile_sample *sample, const tile *in) {
+    (void)b;
+    (void)sample;
+    return emit(GUARDED_MATMUL, in[0], in[1]);
+}
+
+/* One element, below, at and past the blocks of the kernel (64 columns), batches. */
+static bool fill_matmul(int variant, tile_sample *sample) {
     static const tile_shape shapes[][2] = {
         {{2, {1, 1}}, {2, {1, 1}}},       {{2, {2, 3}}, {2, {3, 4}}},
-        {{2, {4, 5}}, {2, {5, 16}}},      {{2, {5, 7}}, {2, {7, 17}}},
+        {{2, {4, 5}}, {2, {5, 16}}},      {{2, {2, 3}}, {2, {3, 65}}},
         {{3, {2, 3, 2}}, {3, {2, 2, 5}}}, {{4, {2, 1, 2, 3}}, {4, {2, 1, 3, 2}}},
     };
     if (variant >= (int)(sizeof shapes / sizeof *shapes)) return false;
-    sample->build = build_matmul;
     return fill(sample, shapes[variant][0], shapes[variant][1]);
+}
+static bool sample_matmul(int variant, tile_sample *sample) {
+    sample->build = build_matmul;
+    return fill_matmul(variant, sample);
+}
+static bool sample_guarded_matmul(int variant, tile_sample *sample) {
+    sample->build = build_guarded_matmul;
+    return fill_matmul(variant, sample);
 }
 
 /* ---- Descriptors ----------------------------------------------------------------------------- */
@@ -152,6 +169,18 @@ static const tile_op ops[OPS] = {
                 .run = {TILE_RUNS_NUMBER(matmul)},
                 .adjoint = adjoint_matmul,
                 .sample = sample_matmul},
+    [GUARDED_MATMUL] = {.name = "guarded_matmul",
+                        .kind = TILE_OP_COOPERATIVE,
+                        .n_in = 2,
+                        .n_out = 1,
+                        .grad = {TILE_GRAD_FULL, TILE_GRAD_FULL},
+                        .math = "y[i, j] = sum over p of a[i, p] * b[p, j] where a[i, p] is not 0",
+                        .adjoint_math = "da += dy b^T; db += a^T dy",
+                        .special = "the adjoint of matmul; derivatives are those of matmul",
+                        .infer = infer_matmul,
+                        .run = {TILE_RUNS_FLOAT(guarded_matmul)},
+                        .adjoint = adjoint_matmul,
+                        .sample = sample_guarded_matmul},
 };
 
 const tile_family tile_ops_linalg = {"linalg", OPS, ops};

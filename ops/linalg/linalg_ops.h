@@ -13,8 +13,8 @@ extern "C" {
  *   y = sum over c of a[c] * b[c]
  *   da[c] += dy * b[c]; db[c] += dy * a[c]
  *
- * in       a, b of one shape and dtype
- * out      y rank-0 tile
+ * in       a, b of one shape and dtype;
+ *          gives y rank-0 tile
  * special  integers wrap
  * repeats  one order of sums, fixed by the shape; block results of float32 are summed in float64
  * errors   TILE_E_SHAPE; TILE_E_DTYPE dtypes differ or are bool
@@ -26,8 +26,8 @@ TILE_API tile tile_dot(tile a, tile b);
  *   y[.., i, j] = sum over p of a[.., i, p] * b[.., p, j]
  *   da += dy b^T; db += a^T dy
  *
- * in       a [.., m, k], b [.., k, n] of one dtype, batch dimensions equal
- * out      y tile [.., m, n]
+ * in       a [.., m, k], b [.., k, n] of one dtype, batch dimensions equal;
+ *          gives y tile [.., m, n]
  * special  integers wrap
  * repeats  each element is summed in one accumulator, p ascending
  * errors   TILE_E_SHAPE; TILE_E_DTYPE dtypes differ or are bool

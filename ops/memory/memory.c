@@ -88,7 +88,9 @@ static tile on_grad(tile_adjoint *adjoint, int op, tile t, tile_shape shape) {
                        .has_shape =
                            ops[op].access == TILE_ACCESS_LOAD || ops[op].access == TILE_ACCESS_TAKE,
                        .shape = shape};
+    tile bounds[2 * TILE_RANK_MAX];
     if (!e.array.builder) return (tile){NULL, -1};
+    if (tile_adjoint_bounds(adjoint, bounds)) e.bounds = bounds;
     if (ops[op].indexed) {
         e.attrs.n[0] = tile_adjoint_attrs(adjoint)->n[0];
         e.in[e.n_in++] = tile_adjoint_in(adjoint, 0);

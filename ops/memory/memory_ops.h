@@ -18,8 +18,8 @@ extern "C" {
  *   t[c] = a[at + c]
  *   da[at + c] += dt[c] inside
  *
- * in       a array, rank n; shape of rank n, or TILE_SCALAR for one element; at n offsets
- * out      t tile of shape, dtype of a
+ * in       a array, rank n; shape of rank n, or TILE_SCALAR for one element; at n offsets;
+ *          gives t tile of shape, dtype of a
  * special  0 outside of a, on either side; no gradient goes there
  * errors   TILE_E_SHAPE rank of shape is neither n nor 0; TILE_E_ARGUMENT
  */
@@ -49,8 +49,8 @@ TILE_API void tile_store(tile_param a, tile t, tile_offset at);
  *   t[c] = a[at + c, with at[axis] + indices[c[axis]] along axis]
  *   da += dt at the places read (several elements at one place all add)
  *
- * in       a array, rank n; indices int32 or int64 [shape[axis]]; shape of rank n; at n offsets
- * out      t tile of shape, dtype of a
+ * in       a array, rank n; indices int32 or int64 [shape[axis]]; shape of rank n; at n offsets;
+ *          gives t tile of shape, dtype of a
  * special  0 outside of a, on either side: index -1 gives 0 where the offset is 0
  * errors   TILE_E_SHAPE, TILE_E_DTYPE, TILE_E_ARGUMENT axis outside 0..n-1
  */
@@ -83,8 +83,8 @@ TILE_API void tile_store_indexed(tile_param a, tile indices, tile t, tile_offset
  *   previous[c] = a[at + c], then a[at + c] += t[c]
  *   dt[c] += da[at + c] inside; da is kept
  *
- * in       a array, rank n, not bool; t tile of rank n or 0, dtype of a; at n offsets
- * out      previous tile of t's shape: a constant, a gradient that reaches it is dropped
+ * in       a array, rank n, not bool; t tile of rank n or 0, dtype of a; at n offsets;
+ *          gives previous tile of t's shape: a constant, a gradient that reaches it is dropped
  * special  places outside of a are skipped, previous is 0 there; integers wrap
  * repeats  same bits on every run and for any number of threads
  * errors   TILE_E_SHAPE, TILE_E_DTYPE, TILE_E_ARGUMENT
@@ -97,8 +97,8 @@ TILE_API tile tile_atomic_add(tile_param a, tile t, tile_offset at);
  *   previous[c] = a[x], then a[x] += t[c], for c in row-major order
  *   dt[c] += da[x] inside; da is kept
  *
- * in       as tile_store_indexed, a not bool
- * out      previous tile of t's shape: a constant, a gradient that reaches it is dropped
+ * in       as tile_store_indexed, a not bool;
+ *          gives previous tile of t's shape: a constant, a gradient that reaches it is dropped
  * special  places outside of a are skipped, previous is 0 there; duplicates all add; integers wrap
  * repeats  same bits on every run and for any number of threads
  * errors   TILE_E_SHAPE, TILE_E_DTYPE, TILE_E_ARGUMENT axis outside 0..n-1

@@ -58,7 +58,7 @@ static tile_status infer_others(tile_infer *in) {
 
 /* ---- Adjoints -------------------------------------------------------------------------------- */
 
-/* A reduced tile in the shape of the input: reduced dimensions come back with extent 1, repeated. */
+/* A reduced tile in the shape of the input: reduced dimensions come back, repeated. */
 static tile spread(tile_adjoint *adjoint, tile y) {
     tile_shape kept = tile_adjoint_in_shape(adjoint, 0);
     const int64_t axes = tile_adjoint_attrs(adjoint)->n[0];

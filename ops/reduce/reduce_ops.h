@@ -72,7 +72,7 @@ TILE_API tile tile_reduce_max(tile x, unsigned axes);
  *
  *   y = row-major number over the reduced axes of the first element that holds the least, greatest
  *
- * out      y tile int64
+ * in       gives y tile int64
  * special  a number wins over NaN; 0 when all are NaN
  * errors   TILE_E_ARGUMENT an axis outside 0..rank-1
  */

@@ -118,6 +118,10 @@ tile(tile_concat)(tile_list parts, int axis) {
     tile_builder *b = tile_builder_of(parts.item, parts.count);
     if (parts.count < 1) return (tile){b, -1};
     tile all = parts.item[0];
+    const int rank = tile_is_good(all) ? tile_shape_of_tile(all).rank : 0;
+    if (tile_is_good(all) && (axis < 0 || axis >= rank))
+        return tile_builder_fail(b, TILE_E_ARGUMENT, "concat: axis is %d, the rank is %d", axis,
+                                 rank);
     for (int k = 1; k < parts.count; k++) {
         const tile_emission e = {.op = &tile_shape_ops[CONCAT],
                                  .n_in = 2,

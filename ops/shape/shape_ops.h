@@ -74,8 +74,8 @@ TILE_API tile tile_transpose(tile t);
  *   y[c] = t[offset + c]
  *   dt[offset + c] += dy[c] inside
  *
- * in       t of rank n; offset n integers, constant or rank-0 tiles; shape of rank n, or TILE_SCALAR
- *          for one element
+ * in       t of rank n; offset n integers, constant or rank-0 tiles; shape of rank n, or
+ *          TILE_SCALAR for one element
  * special  0 outside of t, on either side; no gradient goes there
  * errors   TILE_E_SHAPE
  */

@@ -42,7 +42,7 @@ static tile build(int op, tile_builder *b, const tile_sample *sample, const tile
 static tile build_full(tile_builder *b, const tile_sample *sample, const tile *in) {
     (void)in;
     const tile_emission e = {.op = &tile_shape_ops[FULL],
-                             .attrs.real = 2.5,
+                             .attrs.real = 3,
                              .has_shape = true,
                              .shape = sample->shape[0],
                              .has_dtype = true,
