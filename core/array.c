@@ -126,12 +126,12 @@ tile_status tile_array_wrap(tile_context *ctx, tile_dtype dtype, tile_shape shap
 }
 
 tile_array *tile_array_hold(tile_array *array) {
-    __atomic_fetch_add(&array->refs, 1, __ATOMIC_RELAXED);
+    array->refs++;
     return array;
 }
 
 void tile_array_destroy(tile_array *array) {
-    if (!array || __atomic_sub_fetch(&array->refs, 1, __ATOMIC_ACQ_REL) > 0) return;
+    if (!array || --array->refs > 0) return;
     tile_array_destroy(array->grad);
     tile_array_destroy(array->row);
     tile_storage_release(array->storage);

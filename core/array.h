@@ -44,7 +44,7 @@ struct tile_storage {
 };
 
 struct tile_array {
-    int64_t refs; /* atomic: the handle's and those of tapes */
+    int64_t refs; /* the handle's and those of tapes; not atomic, as in kernels */
     tile_storage *storage;
     tile_shape shape;
     int64_t stride[TILE_RANK_MAX]; /* elements, never negative; as in C order where extent <= 1 */

@@ -229,6 +229,8 @@ static void note_accesses(tile_kernel *k) {
     k->writes = written;
     for (int i = 0; i < p->param_count; i++) {
         const uint32_t bit = (uint32_t)1 << i;
+        if (p->param[i].kind == TILE_PARAM_ARRAY && tile_is_float(p->param[i].dtype))
+            k->floats |= bit;
         const bool both = (k->reads & bit) && (k->writes & bit);
         if (both && !tile_blocks_apart(p, a, bit)) k->reads_after_write |= bit;
         if (both && tile_program_has_loop(p)) k->reads_after_write |= bit;
@@ -274,12 +276,12 @@ tile_status(tile_kernel_end)(tile_builder *b, tile_kernel **kernel) {
 }
 
 tile_kernel *tile_kernel_hold(tile_kernel *kernel) {
-    __atomic_add_fetch(&kernel->refs, 1, __ATOMIC_RELAXED);
+    kernel->refs++;
     return kernel;
 }
 
 void tile_kernel_destroy(tile_kernel *kernel) {
-    if (!kernel || __atomic_sub_fetch(&kernel->refs, 1, __ATOMIC_ACQ_REL) > 0) return;
+    if (!kernel || --kernel->refs > 0) return;
     while (kernel->plans) {
         tile_adjoint_plan *plan = kernel->plans;
         kernel->plans = plan->next;

@@ -67,10 +67,10 @@ typedef struct tile_adjoint_plan {
 
 struct tile_kernel {
     tile_context *ctx;
-    int64_t refs;
+    int64_t refs; /* not atomic: a context is used by one thread at a time */
     tile_executable *forward;
     tile_cover stores[TILE_PARAMS_MAX]; /* what the kernel overwrites whatever the data */
-    uint32_t reads, writes;             /* array parameters */
+    uint32_t floats, reads, writes;     /* array parameters */
     uint32_t reads_after_write;         /* read after this block or another may have written */
     unsigned axes;                      /* grid axes whose block index the program asks for */
     tile_adjoint_plan *plans;

@@ -38,8 +38,8 @@ struct tile_workers {
     bool stop;    /* atomic */
     int count;
     uint32_t generation;  /* the caller's */
-    int64_t expected_end; /* the caller's: of the last job that woke nobody */
-    double missed_ns;     /* the caller's: work of such jobs in a row */
+    int64_t last_end; /* the caller's: of the last job that it did alone */
+    double missed_ns; /* the caller's: time of such jobs in a row, less than spin_ns apart */
     worker each[];
 };
 
@@ -126,13 +126,16 @@ static void *worker_main(void *arg) {
  * other so closely that a woken worker would find the next by spinning. */
 static bool worth_waking(tile_workers *group, double work_ns) {
     if (work_ns >= wake_ns) return true;
-    const int64_t now = now_ns();
-    if (now - group->expected_end > spin_ns) group->missed_ns = 0;
-    group->missed_ns += work_ns;
-    group->expected_end = now + (int64_t)work_ns;
-    if (group->missed_ns < wake_ns) return false;
-    group->missed_ns = 0;
-    return true;
+    if (now_ns() - group->last_end > spin_ns) group->missed_ns = 0;
+    return group->missed_ns + work_ns >= wake_ns;
+}
+
+/* The job on the caller alone, timed: estimates may be far off. */
+static void run_alone(tile_workers *group, int64_t parts, tile_task task, void *arg) {
+    const int64_t start = now_ns();
+    for (int64_t part = 0; part < parts; part++) task(part, 0, arg);
+    group->last_end = now_ns();
+    group->missed_ns += (double)(group->last_end - start);
 }
 
 static void wake(tile_workers *group, int64_t wanted) {
@@ -156,16 +159,17 @@ static void close_job(tile_workers *group) {
 
 void tile_parallel(tile_context *ctx, int64_t parts, double work_ns, tile_task task, void *arg) {
     tile_workers *group = ctx->workers;
-    bool alone = !group || parts < 2 || !(work_ns >= inline_ns), waking = false;
-    if (!alone) {
-        const int sleeping = __atomic_load_n(&group->sleeping, __ATOMIC_RELAXED);
-        waking = sleeping > 0 && worth_waking(group, work_ns);
-        alone = sleeping == group->count && !waking;
-    }
-    if (alone) {
+    if (!group || parts < 2 || !(work_ns >= inline_ns)) {
         for (int64_t part = 0; part < parts; part++) task(part, 0, arg);
         return;
     }
+    const int sleeping = __atomic_load_n(&group->sleeping, __ATOMIC_RELAXED);
+    const bool waking = sleeping > 0 && worth_waking(group, work_ns);
+    if (sleeping == group->count && !waking) {
+        run_alone(group, parts, task, arg);
+        return;
+    }
+    group->missed_ns = 0;
     const int64_t chunk = parts / ((int64_t)ctx->threads * CHUNKS_PER_THREAD);
     group->parts = parts;
     group->chunk = chunk > 1 ? chunk : 1;

@@ -25,7 +25,7 @@ static tile_status keep_old_values(const tape_record *r) {
 
 /* Other tapes note what the call wrote. */
 static tile_status tell_others(const tape *t, const tape_record *r) {
-    for (int32_t k = r->call.read_count; k < r->count; k++) {
+    for (int32_t k = r->call->read_count; k < r->count; k++) {
         const tile_array *a = r->operand[k].array;
         for (tile_watcher *w = a->storage->watchers; w && tile_array_count(a) > 0; w = w->next)
             if (((tape_use *)w)->record != t) TILE_TRY(w->written(w, a));
@@ -37,19 +37,19 @@ tile_status tape_call_run(tape *t, tape_record *r) {
     handed h = {.own_count = 0};
     for (int32_t k = 0; k < r->count; k++) {
         tape_operand *o = &r->operand[k];
-        if (k < r->call.read_count) {
+        if (k < r->call->read_count) {
             h.reads[k] = o->array;
             if (tile_array_count(o->array) == 0) continue;
             o->need = tape_need_now(o->use, tile_array_range(o->array), r->number);
             if (!o->need) return TILE_E_MEMORY;
         } else {
-            h.writes[k - r->call.read_count] = o->array;
+            h.writes[k - r->call->read_count] = o->array;
         }
     }
     TILE_TRY(keep_old_values(r));
     const bool running = t->running;
     t->running = true;
-    const tile_status status = r->call.forward(r->call.user, h.reads, h.writes);
+    const tile_status status = r->call->forward(r->call->user, h.reads, h.writes);
     t->running = running;
     return status ? status : tell_others(t, r);
 }
@@ -84,7 +84,7 @@ static tile_status hand_upstream(tape *t, handed *h, const tape_operand *o, tile
 }
 
 static tile_status hand_all(tape *t, const tape_record *r, handed *h) {
-    const int reads = r->call.read_count;
+    const int reads = r->call->read_count;
     for (int32_t k = 0; k < reads; k++) TILE_TRY(hand_values(t, h, &r->operand[k], &h->reads[k]));
     for (int32_t k = reads; k < r->count; k++)
         TILE_TRY(hand_upstream(t, h, &r->operand[k], &h->writes[k - reads]));
@@ -103,8 +103,8 @@ tile_status tape_call_backward(tape *t, tape_record *r) {
     for (int32_t k = 0; k < r->count; k++)
         if (r->zero >> k & 1u) tape_fill_zero(r->operand[k].use->adjoint);
     tile_status status = hand_all(t, r, &h);
-    if (!status && r->call.backward)
-        status = r->call.backward(r->call.user, h.reads, h.writes, h.dreads);
+    if (!status && r->call->backward)
+        status = r->call->backward(r->call->user, h.reads, h.writes, h.dreads);
     destroy_handed(&h);
     return status;
 }
@@ -148,8 +148,9 @@ tile_status tape_record_call(tape *t, const tape_call *call) {
     TILE_TRY(check(t, call));
     const int count = call->read_count + call->write_count;
     tape_record *r = tape_record_new(t, TAPE_CALL, count);
-    if (!r) return TILE_E_MEMORY;
-    r->call = *call;
+    if (r) r->call = tape_take(t, sizeof *r->call);
+    if (!r || !r->call) return TILE_E_MEMORY;
+    *r->call = *call;
     for (int k = 0; k < count; k++) {
         const bool read = k < call->read_count;
         tile_array *a = read ? call->reads[k] : call->writes[k - call->read_count];

@@ -225,13 +225,9 @@ static uint32_t reads_of_written(const tape_record *r) {
 
 /* Bits of the operands that carry a gradient in, and of those that bring one back. */
 static void find_active(const tape_record *r, tile_adjoint_key *key) {
-    const tile_program *p = tile_executable_program(r->kernel->forward);
-    uint32_t floats = 0;
-    for (int k = 0; k < r->count; k++) {
-        if (!r->operand[k].array || !tile_is_float(p->param[k].dtype)) continue;
-        floats |= (uint32_t)1 << k;
-        if (r->operand[k].use->active) key->active |= (uint32_t)1 << k;
-    }
+    const uint32_t floats = r->kernel->floats;
+    for (int k = 0; k < r->count; k++)
+        if ((floats >> k & 1u) && r->operand[k].use->active) key->active |= (uint32_t)1 << k;
     const bool carries = !r->foreign && (key->active & r->kernel->reads);
     for (int k = 0; k < r->count; k++)
         if ((floats & r->kernel->writes) >> k & 1u)

@@ -64,7 +64,6 @@ static void plan_step(tape_record *r, int index) {
                 r->skip |= (uint32_t)1 << index;
             } else if (tile_array_is_whole(r->operand[k].array) && stores_whole(r, k)) {
                 r->skip |= (uint32_t)1 << index;
-                r->drop |= bit;
                 u->planned = false;
             }
             continue;
@@ -111,7 +110,7 @@ static tile_status plan_call(tape_record *r) {
     }
     r->skip = !reached;
     if (!reached) return TILE_OK;
-    TILE_CHECK(!carries || r->call.backward, TILE_E_NO_ADJOINT,
+    TILE_CHECK(!carries || r->call->backward, TILE_E_NO_ADJOINT,
                "tape_backward: a recorded call without a backward function stands on a path that "
                "carries a gradient");
     for (int k = 0; k < r->count; k++) {
@@ -133,7 +132,7 @@ static void plan_outside(tape_record *r) {
 
 static tile_status plan_record(tape_record *r) {
     r->sweep = NULL;
-    r->zero = r->drop = r->skip = 0;
+    r->zero = r->skip = 0;
     switch (r->kind) {
     case TAPE_LAUNCH: return plan_launch(r);
     case TAPE_CALL: return plan_call(r);

@@ -73,16 +73,12 @@ struct tape_record {
     const tile_adjoint_plan *plan; /* as recorded, decides what is kept; NULL: nothing active */
     tile_buffer *stash;
 
-    /* Call. */
-    tape_call call;
-
-    /* Retain. */
-    tile_array *retained;
+    tape_call *call;      /* of a call */
+    tile_array *retained; /* of a retain */
 
     /* As planned for a sweep. */
     const tile_adjoint_plan *sweep;
     uint32_t zero; /* operands whose adjoint is filled with zeros first */
-    uint32_t drop; /* operands whose adjoint is zero afterwards */
     uint32_t skip; /* steps (bits) that need not run */
 };
 

@@ -88,7 +88,7 @@ static survey plan(const fwi_options *o, const ground *truth, double low, double
     s.shots = o->shots;
     s.frequency = o->frequency;
     s.dt = o->dt > 0 ? o->dt : round_down(0.6 * s.spacing / high);
-    s.steps = (int64_t)fmin(1e9, round(o->duration / s.dt));
+    s.steps = (int64_t)fmin(1e9, ceil(o->duration / s.dt - 1e-9));
     if (s.nz < s.row + 3 || s.nx < 3)
         refuse("the model has only %lld x %lld samples; use a smaller --spacing", (long long)s.nz,
                (long long)s.nx);
