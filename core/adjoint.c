@@ -63,8 +63,8 @@ tile_offset tile_adjoint_offset(tile_adjoint *a) {
 bool tile_adjoint_bounds(tile_adjoint *a, tile *bounds) {
     const tile_inputs inputs = tile_inputs_of(a->forward, a->node);
     for (int k = 0; k < inputs.bounds; k++)
-        bounds[k] = tile_adjoint_primal(
-            a, tile_node_in(a->forward, a->node, inputs.tiles + inputs.offsets + k));
+        bounds[k] = tile_adjoint_primal(a, tile_node_in(a->forward, a->node,
+                                                        inputs.tiles + inputs.offsets + k));
     return inputs.bounds > 0;
 }
 

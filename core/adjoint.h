@@ -36,7 +36,8 @@ void tile_adjoint_add(tile_adjoint *adjoint, int k, tile contribution);
 tile_param tile_adjoint_grad(tile_adjoint *adjoint);
 tile_offset tile_adjoint_offset(tile_adjoint *adjoint);
 
-/* The window's bounds, low and high per dimension (2 * TILE_RANK_MAX places); false: it has none. */
+/* The window's bounds, low and high per dimension (2 * TILE_RANK_MAX places); false: it has none.
+ * */
 bool tile_adjoint_bounds(tile_adjoint *adjoint, tile *bounds);
 
 #endif

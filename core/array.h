@@ -74,7 +74,6 @@ tile_status tile_array_over(tile_storage *storage, tile_shape shape, const int64
 /* One more reference to an array; tile_array_destroy gives it back. */
 tile_array *tile_array_hold(tile_array *array);
 
-
 /* Whether the array's elements are exactly the storage's bytes in C order. */
 bool tile_array_is_whole(const tile_array *array);
 

@@ -22,7 +22,8 @@ bool tile_cover_is_whole(const tile_cover *cover, const int64_t *grid, const int
 void tile_cover_of_store(const tile_program *program, const tile_analysis *analysis,
                          const tile_node *node, tile_cover *cover);
 
-/* What an adjoint depends on, known at a launch. Bits are array parameters of the forward kernel. */
+/* What an adjoint depends on, known at a launch. Bits are array parameters of the forward kernel.
+ * */
 typedef struct tile_adjoint_key {
     uint32_t active;     /* gradients are wanted for what these hold before the launch */
     uint32_t upstream;   /* what these hold after the launch may have an adjoint */

@@ -1,7 +1,8 @@
 /* lane.h: what a cooperative op's kernel is given, on the CPU and on CUDA.
  *
- * A lane function is written once, in the subset that C (gcc, clang), nvcc and NVRTC accept. Element
- * i of a tile belongs to lane i % TILE_LANES. On the CPU there is one lane and barriers vanish.
+ * A lane function is written once, in the subset that C (gcc, clang), nvcc and NVRTC accept.
+ * Element i of a tile belongs to lane i % TILE_LANES. On the CPU there is one lane and barriers
+ * vanish.
  *
  *   TILE_LANE_FN void NAME(load)(const tile_call *c) { ... }
  *
@@ -37,6 +38,7 @@
 #define TILE_FIRST(low, start) (low)
 #endif
 
+/* size: a loop in a macro, the one that all lane functions walk their elements by. */
 /* for each j in [low, high) of this lane; element j of the row is element start + j of the tile. */
 #define TILE_EACH(j, low, high, start) \
     for (int64_t j = TILE_FIRST(low, start); j < (high); j += TILE_LANES)

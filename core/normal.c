@@ -1,8 +1,9 @@
 /* normal.c: a field-form program without sub-tiles.
  *
  * A sub-tile at a constant offset of something elementwise is the same thing on a moved window:
- * view(f(x, y), s) = f(view(x, s), view(y, s)), down to loads, whose windows move by s. In this form
- * every tile has the core's extents (or 1 where it is spread), and a load's adjoint is one field. */
+ * view(f(x, y), s) = f(view(x, s), view(y, s)), down to loads, whose windows move by s. In this
+ * form every tile has the core's extents (or 1 where it is spread), and a load's adjoint is one
+ * field. */
 #include <string.h>
 
 #include "core/adjoint_state.h"

@@ -37,9 +37,9 @@ struct tile_workers {
     int sleeping; /* atomic, changed under the lock */
     bool stop;    /* atomic */
     int count;
-    uint32_t generation;  /* the caller's */
-    int64_t last_end; /* the caller's: of the last job that it did alone */
-    double missed_ns; /* the caller's: time of such jobs in a row, less than spin_ns apart */
+    uint32_t generation; /* the caller's */
+    int64_t last_end;    /* the caller's: of the last job that it did alone */
+    double missed_ns;    /* the caller's: time of such jobs in a row, less than spin_ns apart */
     worker each[];
 };
 

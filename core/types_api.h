@@ -17,8 +17,8 @@ extern "C" {
 /* What the shared library exports. */
 #define TILE_API __attribute__((visibility("default")))
 
-/* The statuses, each with its text.
- * size: a table, one row a status. */
+/* The statuses, each with its text. */
+/* size: a table, one row a status. */
 #define TILE_STATUS_LIST(X)                                                     \
     X(TILE_OK, "success")                                                       \
     X(TILE_E_ARGUMENT, "an argument is out of range or missing")                \

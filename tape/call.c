@@ -138,6 +138,7 @@ static void note(tape_record *r) {
         if (r->operand[k].read && r->operand[k].use->active) carries = true;
     for (int32_t k = 0; k < r->count; k++) {
         tape_operand *o = &r->operand[k];
+        if (o->use->outside) o->use->between = true;
         if (!o->written) continue;
         o->use->written = true;
         if (carries && tile_is_float(o->array->storage->dtype)) o->use->active = true;

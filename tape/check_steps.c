@@ -2,8 +2,8 @@
  *
  * Central differences D(h) at steps h, h/4, h/16, .. and their extrapolation to h = 0
  * T(h) = (16 D(h/4) - D(h)) / 15. Large steps err by truncation, which two T show, small ones by
- * rounding, noise / h: the step with the least sum is taken, and what is left is the tolerance. So a
- * float32 program is compared as far as float32 can tell, and no further. */
+ * rounding, noise / h: the step with the least sum is taken, and what is left is the tolerance. So
+ * a float32 program is compared as far as float32 can tell, and no further. */
 #include <float.h>
 #include <math.h>
 
@@ -12,8 +12,6 @@
 #include "tape/gradcheck.h"
 
 enum { NOISE_POINTS = 7, LEVELS_MAX = 9, TAYLOR_STEPS = 11 };
-
-/* ---- One evaluation -------------------------------------------------------------------------- */
 
 double tape_check_size(const tape_subject *s, int64_t i) {
     const tile_dtype dtype = s->array->storage->dtype;
@@ -47,8 +45,8 @@ tile_status tape_check_try(tape_check *c, double h, double *value, double *moved
     return TILE_OK;
 }
 
-/* Third differences of the loss at close, evenly spaced points, where the function itself is as good
- * as linear, have the variance 20 sigma^2.
+/* Third differences of the loss at close, evenly spaced points, where the function itself is as
+ * good as linear, have the variance 20 sigma^2.
  *
  * source   More, Wild, Estimating computational noise, SIAM J. Sci. Comput. 33 (2011), section 3 */
 tile_status tape_check_noise(tape_check *c) {
@@ -66,8 +64,6 @@ tile_status tape_check_noise(tape_check *c) {
     c->noise = isfinite(sigma) && sigma > least ? sigma : least;
     return TILE_OK;
 }
-
-/* ---- Central differences --------------------------------------------------------------------- */
 
 /* Both sides of a step. */
 typedef struct sides {
@@ -135,8 +131,8 @@ static tile_status extrapolate(tape_check *c, double ours, estimate *best) {
     return TILE_OK;
 }
 
-/* Where there is a derivative, the gap shrinks with the step. A subgradient is off by the gap at most:
- * what is further off is wrong, kink or not. */
+/* Where there is a derivative, the gap shrinks with the step. A subgradient is off by the gap at
+ * most: what is further off is wrong, kink or not. */
 static tile_status is_kink(tape_check *c, const tape_difference *d, bool *kink) {
     const double h = c->eps > DBL_EPSILON ? ldexp(1, -8) : ldexp(1, -18);
     sides coarse, fine;
@@ -186,11 +182,9 @@ tile_status tape_check_compare(tape_check *c, tape_difference *d) {
     return TILE_OK;
 }
 
-/* ---- The remainder --------------------------------------------------------------------------- */
-
 /* The remainder R(h) = |f(h) - f(0) - h <gradient, direction>| falls with h^2 or faster when the
- * gradient is right, with h when it is not. R(h) + R(-h), so that the two terms of a wrong one never
- * cancel. The slope is taken at the least steps that rounding leaves. */
+ * gradient is right, with h when it is not. R(h) + R(-h), so that the two terms of a wrong one
+ * never cancel. The slope is taken at the least steps that rounding leaves. */
 tile_status tape_check_taylor(tape_check *c, double *slope) {
     double before = NAN;
     *slope = NAN;

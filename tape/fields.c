@@ -14,6 +14,13 @@ void tape_memory(const tile_array *array, const void *read, void *write, tile_me
     }
 }
 
+bool tape_same_elements(const tile_array *a, const tile_array *b) {
+    if (a == b) return true;
+    if (a->storage != b->storage || a->offset != b->offset) return false;
+    if (!tile_shape_equal(a->shape, b->shape)) return false;
+    return !memcmp(a->stride, b->stride, (size_t)a->shape.rank * sizeof *a->stride);
+}
+
 void tape_fill_zero(tile_buffer *buffer) {
     memset(buffer->data, 0, buffer->bytes);
 }

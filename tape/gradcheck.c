@@ -26,10 +26,8 @@ double tape_check_random(tape_check *c) {
     return ldexp((double)((z ^ (z >> 31)) >> 11), -53);
 }
 
-/* ---- Subjects -------------------------------------------------------------------------------- */
-
-/* The array by which the program uses a storage: a whole one rather than a part, then the one of most
- * dimensions. The tape holds it. */
+/* The array by which the program uses a storage: a whole one rather than a part, then the one of
+ * most dimensions. The tape holds it. */
 static const tile_array *shown_array(const tape *t, const tile_storage *storage) {
     const tile_array *best = NULL;
     for (int32_t i = 0; i < t->count; i++)
@@ -99,15 +97,13 @@ static void free_subjects(tape_check *c) {
     tile_free(c->subject);
 }
 
-/* ---- Saving and putting back ----------------------------------------------------------------- */
-
 static tile_status save_written(tape_check *c) {
     int count = 0;
-    for (const tape_use *u = c->record->uses; u; u = u->next) count += u->written;
+    for (const tape_use *u = c->record->uses; u; u = u->next) count += tape_use_restarts(u);
     c->saved = tile_alloc((size_t)(count + 1) * sizeof *c->saved);
     if (!c->saved) return TILE_E_MEMORY;
     for (const tape_use *u = c->record->uses; u; u = u->next) {
-        if (!u->written) continue;
+        if (!tape_use_restarts(u)) continue;
         tape_saved *s = &c->saved[c->saved_count];
         TILE_TRY(tile_buffer_create(c->record->ctx, u->storage->bytes, &s->values));
         memcpy(s->values->data, u->storage->buffer->data, u->storage->bytes);
@@ -146,8 +142,6 @@ static void free_saved(tape_check *c) {
     tile_free(c->saved);
 }
 
-/* ---- Directions ------------------------------------------------------------------------------ */
-
 /* Sizes at random; signs at random or as the gradient's, so that nothing cancels. */
 static void point(tape_check *c, tape_subject *s, bool uphill) {
     s->moves = true;
@@ -158,8 +152,6 @@ static void point(tape_check *c, tape_subject *s, bool uphill) {
         s->direction[i] = up ? size : -size;
     }
 }
-
-/* ---- Rows of the report ---------------------------------------------------------------------- */
 
 /* A row, and how far it is off in units of the tolerance. */
 typedef struct ranked {
@@ -253,8 +245,6 @@ static tile_status check_subject(tape_check *c, tape_subject *s, unsigned what, 
     s->moves = false;
     return tape_initial_write(c->record, s->array, s->at, s->bytes);
 }
-
-/* ---- The whole ------------------------------------------------------------------------------- */
 
 /* The gradients of a run at the values that are there, and the noise of its loss. */
 static tile_status differentiate(tape_check *c) {

@@ -1,4 +1,5 @@
-/* gradcheck.h: a recorded program as a function that can be tried; private to the gradient check. */
+/* gradcheck.h: a recorded program as a function that can be tried; private to the gradient check.
+ * */
 #ifndef TILE_TAPE_GRADCHECK_H
 #define TILE_TAPE_GRADCHECK_H
 
@@ -49,8 +50,8 @@ typedef struct tape_difference {
     tape_verdict verdict;
 } tape_difference;
 
-/* The loss at h; moved: <gradient, x - at> with x as rounded to its dtype, so that rounding of x is no
- * error of the difference. */
+/* The loss at h; moved: <gradient, x - at> with x as rounded to its dtype, so that rounding of x
+ * is no error of the difference. */
 tile_status tape_check_try(tape_check *c, double h, double *value, double *moved) TILE_MUST_USE;
 
 /* Fills noise. */

@@ -177,13 +177,6 @@ static tile_status run(launch *l, tile_executable *exe, tile_buffer *stash) {
     return status;
 }
 
-static bool same_elements(const tile_array *a, const tile_array *b) {
-    if (a == b) return true;
-    if (a->storage != b->storage || a->offset != b->offset) return false;
-    if (!tile_shape_equal(a->shape, b->shape)) return false;
-    return !memcmp(a->stride, b->stride, (size_t)a->shape.rank * sizeof *a->stride);
-}
-
 static bool ranges_meet(const tile_array *a, const tile_array *b) {
     if (a->count == 0 || b->count == 0) return false;
     const tile_range x = tile_array_range(a), y = tile_array_range(b);
@@ -203,7 +196,7 @@ static void find_classes(const tape_record *r, tile_adjoint_key *key) {
         for (int j = 0; j < k; j++) {
             const tile_array *b = r->operand[j].array;
             if (!b || b->storage != a->storage || key->same[j] != j) continue;
-            if (same_elements(a, b)) {
+            if (tape_same_elements(a, b)) {
                 key->same[k] = (int8_t)j;
                 break;
             }
@@ -290,6 +283,7 @@ static tile_status make_record(tape *t, const launch *l, bool foreign, tape_reco
 static void note_written(tape_record *r) {
     for (int k = 0; k < r->count; k++) {
         tape_operand *o = &r->operand[k];
+        if (o->use && o->use->outside && !r->foreign) o->use->between = true;
         if (!o->written) continue;
         if (r->foreign) {
             o->use->outside = true;

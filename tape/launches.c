@@ -325,18 +325,11 @@ static bool may_meet(const tile_array *a, const tile_array *b) {
     return step == 0 || (a->offset - b->offset) % step == 0;
 }
 
-static bool same_places(const tile_array *a, const tile_array *b) {
-    if (a->storage != b->storage || a->offset != b->offset) return false;
-    for (int d = 0; d < a->shape.rank; d++)
-        if (a->stride[d] != b->stride[d]) return false;
-    return true;
-}
-
-/* Runs a job whose first array is read and whose second is written. Where they overlap without being
- * the same, the first is copied before. */
+/* Runs a job whose first array is read and whose second is written. Where they overlap without
+ * being the same, the first is copied before. */
 static tile_status launch_apart(job *j) {
     tile_array *x = j->array[0], *y = j->array[1], *copy;
-    if (!may_meet(x, y) || same_places(x, y)) return launch_field(j);
+    if (!may_meet(x, y) || tape_same_elements(x, y)) return launch_field(j);
     TILE_TRY(tile_array_create(x->storage->ctx, x->storage->dtype, x->shape, &copy));
     const int32_t before = j->record ? j->record->count : 0;
     job first = {.record = j->record, .what = COPY, .array = {x, copy}};
@@ -400,8 +393,8 @@ static int64_t sum_width(tile_shape shape) {
     return n > 16 ? 256 : 16;
 }
 
-/* Sums of blocks, then sums of these, until one block is left. Whatever was recorded is the caller's
- * to forget on failure: it wrote to arrays that nobody else knows. */
+/* Sums of blocks, then sums of these, until one block is left. Whatever was recorded is the
+ * caller's to forget on failure: it wrote to arrays that nobody else knows. */
 static tile_status add_up(job *j, tile_array *result) {
     TILE_TRY(make_rows(j));
     const tile_shape shape = j->array[0]->shape;

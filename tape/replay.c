@@ -11,18 +11,19 @@ static tile_status check_foreign(const tape *t) {
         const tape_record *r = t->record[i];
         if (r->kind != TAPE_LAUNCH || !r->foreign) continue;
         for (int32_t k = 0; k < r->count; k++)
-            TILE_CHECK(!r->operand[k].written || !r->operand[k].use->written, TILE_E_STATE,
+            TILE_CHECK(!r->operand[k].written || !tape_use_restarts(r->operand[k].use),
+                       TILE_E_STATE,
                        "tape_replay: record %d (%s) was launched outside of the tape on an array "
-                       "that the tape writes",
+                       "that the tape writes or uses afterwards",
                        (int)i, tile_executable_program(r->kernel->forward)->name);
     }
     return TILE_OK;
 }
 
-/* Arrays that the tape writes begin as they were at their first use. */
+/* Arrays that the tape writes, or others wrote in between, begin as they were at their first use. */
 static tile_status restore_initial(tape *t) {
     for (tape_use *u = t->uses; u; u = u->next) {
-        if (!u->written || !u->initial->buffer) continue;
+        if (!tape_use_restarts(u) || !u->initial->buffer) continue;
         tile_storage *s = u->storage;
         TILE_TRY(tile_storage_will_write(s, (tile_range){0, (int64_t)s->bytes}));
         memcpy(s->buffer->data, u->initial->buffer->data, s->bytes);
@@ -30,16 +31,17 @@ static tile_status restore_initial(tape *t) {
     return TILE_OK;
 }
 
-/* What the host wrote in between is written again, but for arrays that the tape only reads. */
+/* What the host wrote in between is written again; what it wrote after all uses of an array that the
+ * tape only reads is its new input. */
 static tile_status rerun_outside(tape_record *r, const void *values) {
     tape_operand *o = &r->operand[0];
     tile_array *a = o->array;
-    if (o->use->written) {
+    if (tape_use_restarts(o->use)) {
         TILE_TRY(tile_storage_will_write(a->storage, tile_array_range(a)));
         tile_copy_strided(a->storage->dtype, a->shape, tile_array_address(a), a->stride, values,
                           a->stride);
     }
-    o->need = tape_need_now(o->use, tile_array_range(a), r->number);
+    o->need = tape_need_for_replay(o->use, tile_array_range(a), r->number);
     return o->need ? TILE_OK : TILE_E_MEMORY;
 }
 
@@ -82,7 +84,7 @@ tile_status tape_replay(tape *t) {
 
 static const void *initial_address(const tape *t, const tile_array *a) {
     const tape_use *u = tape_find_use(t, a->storage);
-    if (!u || !u->written) return tile_array_address(a);
+    if (!u || !tape_use_restarts(u)) return tile_array_address(a);
     return tape_need_address(u->initial, a);
 }
 
@@ -120,7 +122,7 @@ tile_status tape_initial_write(tape *t, tile_array *a, const void *host, size_t 
     TILE_CHECK(bytes == (size_t)tile_array_count(a) * size, TILE_E_ARGUMENT,
                "tape_initial_write: %zu bytes", bytes);
     char *to;
-    if (u && u->written) {
+    if (u && tape_use_restarts(u)) {
         TILE_TRY(own_initial(u));
         to = (char *)u->initial->buffer->data + (size_t)a->offset * size;
     } else {

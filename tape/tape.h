@@ -40,6 +40,7 @@ struct tape_use {
     bool active;        /* has a gradient, or something active was written to it */
     bool written;       /* by a record */
     bool outside;       /* by somebody else, noted as a record */
+    bool between;       /* so, and the tape used it again */
 
     /* During a reverse sweep. */
     tile_buffer *adjoint;
@@ -101,6 +102,11 @@ struct tape {
     bool running; /* a call or replay of this tape runs: its writes are no outside's */
 };
 
+/* Whether a replay starts it from what it held at its first use. Others are taken as they are. */
+static inline bool tape_use_restarts(const tape_use *use) {
+    return use->written || use->between;
+}
+
 /* The tape's use of a storage, made when there is none. NULL: no memory. */
 tape_use *tape_use_of(tape *t, tile_storage *storage);
 tape_use *tape_find_use(const tape *t, const tile_storage *storage);
@@ -109,6 +115,8 @@ void tape_free_spare_uses(tape *t);
 
 /* A reference to the values of a range as they are now. NULL: no memory. */
 tape_need *tape_need_now(tape_use *use, tile_range range, int64_t reader);
+/* The same, of the caller's alone, when no adjoint needs them. */
+tape_need *tape_need_for_replay(tape_use *use, tile_range range, int64_t reader);
 void tape_need_release(tape_need *need);
 
 /* Takes a need off the live ones, when it has a buffer of its own from now on. */
@@ -147,6 +155,9 @@ tile_status tape_call_backward(tape *t, tape_record *r) TILE_MUST_USE;
 /* An array over bytes that are not a storage of the user's: shape and strides as array's. */
 tile_status tape_stand_in(tile_context *ctx, const tile_array *array, tile_buffer *buffer,
                           int64_t base_bytes, tile_array **stand_in) TILE_MUST_USE;
+
+/* Whether two arrays are the same elements in the same order. */
+bool tape_same_elements(const tile_array *a, const tile_array *b);
 
 void tape_fill_zero(tile_buffer *buffer);
 /* to += from, elementwise over arrays of one shape and float dtype. */

@@ -70,8 +70,9 @@ TILE_API tile_status tape_backward_seeds(tape *record, int count, tile_array *co
  */
 TILE_API tile_status tape_zero(tape *record) TILE_MUST_USE;
 
-/* tape_replay: run the recording again. Arrays that it writes start from what they held at their
- * first use; arrays that it only reads are taken as they are now. Backward is of the new run then.
+/* tape_replay: run the recording again. Arrays that it writes, and those that the host wrote between
+ * two uses, start from what they held at their first use, and what the host wrote is written again;
+ * arrays that it only reads are taken as they are now. Backward is of the new run then.
  *
  * errors   TILE_E_STATE somebody else's launch wrote an array that the tape writes too, or an
  *          earlier failure; TILE_E_MEMORY; after a failure the tape must be reset
@@ -112,9 +113,10 @@ typedef struct tape_call {
  */
 TILE_API tile_status tape_record_call(tape *record, const tape_call *call) TILE_MUST_USE;
 
-/* ---- Ready-made launches ---------------------------------------------------------------------
+/* Ready-made launches.
  * Recorded like any other; a NULL tape records nothing. Arrays have equal shapes and dtypes, of a
- * float type unless said. */
+ * float type unless said, of any rank and strides. They may overlap: it is as if all was read before
+ * anything is written. */
 
 /* tape_fill: a = value; any dtype.
  *
@@ -165,9 +167,8 @@ typedef struct tape_adam_options {
  *   m = beta1 m + (1 - beta1) g,  v = beta2 v + (1 - beta2) g^2
  *   x -= rate * (m / (1 - beta1^step)) / (sqrt(v / (1 - beta2^step)) + epsilon)
  *
- * errors   TILE_E_ARGUMENT step below 1, an option out of range; TILE_E_SHAPE; TILE_E_DTYPE; those
- * of
- *          tile_launch
+ * errors   TILE_E_ARGUMENT step below 1, an option out of range, two arrays share memory;
+ *          TILE_E_SHAPE; TILE_E_DTYPE; those of tile_launch
  * source   Kingma, Ba, Adam: a method for stochastic optimization, 2015, algorithm 1
  */
 TILE_API tile_status tape_adam(tape *record, const tape_adam_options *options, int64_t step,
@@ -192,10 +193,10 @@ typedef enum tape_verdict {
 
 /* One array with a gradient. */
 typedef struct tape_check_row {
-    const tile_array *array;
-    int64_t element;   /* the worst, in C order; -1: a direction was worst */
-    double ours;       /* the tape's derivative there */
-    double difference; /* by central differences */
+    const tile_array *array; /* the tape's, until it is reset */
+    int64_t element;         /* the worst, in C order; -1: a direction was worst */
+    double ours;             /* the tape's derivative there */
+    double difference;       /* by central differences */
     double absolute, relative;
     tape_verdict verdict;
 } tape_check_row;

@@ -90,24 +90,50 @@ static tile_status watcher_save(tile_watcher *self, tile_range range, tile_buffe
     return TILE_OK;
 }
 
+/* A note at the end of the tape that a write of the same elements makes obsolete, or NULL. So inputs
+ * that are written before every replay do not fill the tape. */
+static tape_record *obsolete_note(const tape_use *u, const tile_array *array) {
+    const tape *t = u->record;
+    for (int32_t i = t->count - 1; i >= 0 && t->record[i]->kind == TAPE_OUTSIDE; i--) {
+        const tape_operand *o = &t->record[i]->operand[0];
+        if (o->use != u) continue;
+        return tape_same_elements(o->array, array) ? t->record[i] : NULL;
+    }
+    return NULL;
+}
+
+static tile_status note_write(tape_use *u, const tile_array *array) {
+    tape *t = u->record;
+    tape_record *r = obsolete_note(u, array);
+    const bool fresh = !r;
+    if (fresh) r = tape_record_new(t, TAPE_OUTSIDE, 1);
+    if (!r) return TILE_E_MEMORY;
+    tape_operand *o = &r->operand[0];
+    tape_need *need = tape_need_for_replay(u, tile_array_range(array), r->number);
+    if (!need) return TILE_E_MEMORY;
+    tape_need_release(o->need);
+    *o = (tape_operand){.array = o->array, .use = u, .need = need, .written = true};
+    if (!fresh) return TILE_OK;
+    tile_array *copy;
+    const tile_status status =
+        tile_array_over(u->storage, array->shape, array->stride, array->offset, &copy);
+    if (status) {
+        tape_need_release(need);
+        return status;
+    }
+    o->array = copy;
+    u->outside = true;
+    tape_record_append(t, r);
+    return TILE_OK;
+}
+
 /* Somebody else wrote: noted as a record of the values as they are now. */
 static tile_status watcher_written(tile_watcher *self, const tile_array *array) {
     tape_use *u = (tape_use *)self;
     tape *t = u->record;
-    if (t->running) return TILE_OK;
-    tape_record *r = tape_record_new(t, TAPE_OUTSIDE, 1);
-    tile_array *copy = NULL;
-    tape_need *need = NULL;
-    if (r) need = tape_need_now(u, tile_array_range(array), t->count);
-    if (!need || tile_array_over(u->storage, array->shape, array->stride, array->offset, &copy)) {
-        tape_need_release(need);
-        t->broken = TILE_E_MEMORY;
-        return tile_fail(TILE_E_MEMORY, "memory ran out when a tape noted a write");
-    }
-    r->operand[0] = (tape_operand){.array = copy, .use = u, .need = need, .written = true};
-    u->outside = true;
-    tape_record_append(t, r);
-    return TILE_OK;
+    if (t->running || !note_write(u, array)) return TILE_OK;
+    t->broken = TILE_E_MEMORY;
+    return tile_fail(TILE_E_MEMORY, "memory ran out when a tape noted a write");
 }
 
 tape_use *tape_find_use(const tape *t, const tile_storage *storage) {
@@ -140,12 +166,11 @@ tape_use *tape_use_of(tape *t, tile_storage *storage) {
     u->record = t;
     u->storage = storage;
     u->active = storage->grad != NULL;
-    u->initial = tape_need_now(u, (tile_range){0, (int64_t)storage->bytes}, t->count);
+    u->initial = tape_need_for_replay(u, (tile_range){0, (int64_t)storage->bytes}, t->count);
     if (!u->initial) {
         spare_use(t, u);
         return NULL;
     }
-    u->initial->initial = true;
     u->watcher = (tile_watcher){.next = storage->watchers,
                                 .needs = watcher_needs,
                                 .save = watcher_save,
@@ -192,23 +217,33 @@ static tape_need *need_memory(tape *t) {
     return tape_take(t, sizeof *need);
 }
 
+/* A need at its place among the live ones. */
+static tape_need *add_need(tape_use *u, int32_t at, const tape_need *like) {
+    if (tile_grow(&u->live, &u->live_capacity, u->live_count + 1, sizeof *u->live)) return NULL;
+    tape_need *need = need_memory(u->record);
+    if (!need) return NULL;
+    *need = *like;
+    memmove(&u->live[at + 1], &u->live[at], (size_t)(u->live_count - at) * sizeof *u->live);
+    u->live[at] = need;
+    u->live_count++;
+    const int64_t length = like->range.high - like->range.low;
+    if (length > u->longest) u->longest = length;
+    return need;
+}
+
 tape_need *tape_need_now(tape_use *u, tile_range range, int64_t reader) {
-    const int32_t first = lower_bound(u, range.low);
-    int32_t k = first;
+    int32_t k = lower_bound(u, range.low);
     for (; k < u->live_count && u->live[k]->range.low == range.low; k++) {
         if (u->live[k]->range.high != range.high || u->live[k]->initial) continue;
         u->live[k]->refs++;
         return u->live[k];
     }
-    if (tile_grow(&u->live, &u->live_capacity, u->live_count + 1, sizeof *u->live)) return NULL;
-    tape_need *need = need_memory(u->record);
-    if (!need) return NULL;
-    *need = (tape_need){.use = u, .refs = 1, .range = range, .reader = reader};
-    memmove(&u->live[k + 1], &u->live[k], (size_t)(u->live_count - k) * sizeof *u->live);
-    u->live[k] = need;
-    u->live_count++;
-    if (range.high - range.low > u->longest) u->longest = range.high - range.low;
-    return need;
+    return add_need(u, k, &(tape_need){.use = u, .refs = 1, .range = range, .reader = reader});
+}
+
+tape_need *tape_need_for_replay(tape_use *u, tile_range range, int64_t reader) {
+    const tape_need like = {.use = u, .refs = 1, .range = range, .initial = true, .reader = reader};
+    return add_need(u, lower_bound(u, range.low), &like);
 }
 
 void tape_need_release(tape_need *need) {

@@ -1,4 +1,5 @@
-/* errors_test.cc: bad input gives its status and one clear sentence, and leaves everything as it was. */
+/* errors_test.cc: bad input gives its status and one clear sentence, and leaves everything as it
+ * was. */
 #include "tests/tape_fixture.h"
 
 #include <cstdlib>
@@ -26,8 +27,6 @@ class ErrorsTest : public TapeTest {
             << tile_last_error();
     }
 };
-
-/* ---- Null pointers --------------------------------------------------------------------------- */
 
 TEST_F(ErrorsTest, NullPointersAreNamed) {
     tile_array *x = zeros(1), *a = nullptr;
@@ -82,8 +81,6 @@ TEST_F(ErrorsTest, ANullLossOrSeedIsNamed) {
     expect_error(TILE_E_ARGUMENT, "NULL", tape_backward_seeds(record, 1, &none, &y));
     EXPECT_EQ(Reals({0}), grad(x));
 }
-
-/* ---- Launch arguments ------------------------------------------------------------------------ */
 
 TEST_F(ErrorsTest, LaunchArgumentsThatDoNotFitAreNamed) {
     tile_kernel *k = kernel("scaled", [](tile_builder *b) {
@@ -164,8 +161,6 @@ TEST_F(ErrorsTest, TilesOfAnotherKernelAreAnError) {
     EXPECT_EQ(TILE_OK, tile_kernel_end(other, &k)) << tile_last_error();
     tile_kernel_destroy(k);
 }
-
-/* ---- Building kernels ------------------------------------------------------------------------ */
 
 TEST_F(ErrorsTest, TooManyParametersAreAnErrorWithTheLimit) {
     expect_build_error(TILE_E_ARGUMENT, "32", [](tile_builder *b) {
@@ -309,8 +304,6 @@ TEST_F(ErrorsTest, CallsAfterTheFirstErrorAreHarmless) {
     expect_error(TILE_E_ARGUMENT, "rank -1", tile_kernel_end(b, &k));
 }
 
-/* ---- Adjoints of one's own, calls, seeds ----------------------------------------------------- */
-
 TEST_F(ErrorsTest, AnAdjointWithOtherParametersIsAnError) {
     tile_kernel *k = square(), *recorded = square();
     expect_error(TILE_E_ARGUMENT, "square", tile_kernel_set_adjoint(k, square()));
@@ -367,8 +360,6 @@ TEST_F(ErrorsTest, HostCodeCannotUseTheTapeThatRunsIt) {
     EXPECT_EQ(TILE_OK, tape_record_call(record, &call)) << tile_last_error();
     EXPECT_EQ(1, tape_length(record));
 }
-
-/* ---- Memory ---------------------------------------------------------------------------------- */
 
 TEST_F(ErrorsTest, BuildingAKernelForWhichMemoryRunsOutIsAnErrorEachTime) {
     int64_t total = 0;

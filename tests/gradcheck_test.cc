@@ -1,4 +1,5 @@
-/* gradcheck_test.cc: the gradient check finds planted faults, and finds none where there is none. */
+/* gradcheck_test.cc: the gradient check finds planted faults, and finds none where there is none.
+ * */
 #include "tests/tape_fixture.h"
 
 #include <cstdio>
@@ -86,8 +87,6 @@ class GradcheckTest : public TapeTest {
         return loss;
     }
 };
-
-/* ---- Right gradients ------------------------------------------------------------------------- */
 
 TEST_F(GradcheckTest, ARightGradientPassesWithSlopeTwo) {
     tile_array *x = active({0.3, -1.2, 2}), *f = active({2, 0.5, -1}), *y = zeros(3);
@@ -187,8 +186,6 @@ TEST_F(GradcheckTest, AnEmptyArrayHasNothingWrong) {
     EXPECT_TRUE(check(loss).passed);
 }
 
-/* ---- Planted faults -------------------------------------------------------------------------- */
-
 class Planted : public GradcheckTest, public testing::WithParamInterface<int> {};
 
 TEST_P(Planted, FaultsAreFoundInEitherPrecisionByEachMeans) {
@@ -237,8 +234,6 @@ TEST_F(GradcheckTest, TheMissingElementIsNamed) {
     EXPECT_NE(std::string::npos, text(report).find("element 11")) << text(report);
     EXPECT_NE(std::string::npos, text(report).find("WRONG")) << text(report);
 }
-
-/* ---- Kinks ----------------------------------------------------------------------------------- */
 
 TEST_F(GradcheckTest, AKinkIsCalledAKinkAndNotWrong) {
     /* max(x, 0.1 x) at 0: ours is 1, the central difference 0.55 */
@@ -292,8 +287,6 @@ TEST_F(GradcheckTest, AWrongGradientIsNotExcusedByAKink) {
     EXPECT_EQ(TAPE_CHECK_WRONG, report.row[0].verdict) << text(report);
     EXPECT_FALSE(report.passed);
 }
-
-/* ---- What it leaves behind ------------------------------------------------------------------- */
 
 TEST_F(GradcheckTest, ArraysAndGradientsAreAsBeforeBitForBit) {
     tile_array *x = active({1.1, -0.0, 0.3}), *y = active({5, 6, 7}), *loss = zeros(1);

@@ -1,4 +1,5 @@
-/* launches_test.cc: fill, copy, axpy, sums and Adam: values, gradients, strides, overlaps, errors. */
+/* launches_test.cc: fill, copy, axpy, sums and Adam: values, gradients, strides, overlaps, errors.
+ * */
 #include "tests/tape_fixture.h"
 
 extern "C" {
@@ -36,7 +37,8 @@ class LaunchesTest : public TapeTest {
             x.push_back(tile_dtype_get(tile_array_dtype(a), b.data() + i));
         return x;
     }
-    /* A shape of a rank with extents 2, 3, 4, 2, 3, 4, and a view into the middle of a larger array. */
+    /* A shape of a rank with extents 2, 3, 4, 2, 3, 4, and a view into the middle of a larger
+       array. */
     static tile_shape shape_of_rank(int rank) {
         tile_shape shape = {rank, {}};
         for (int d = 0; d < rank; d++) shape.extent[d] = 2 + d % 3;
@@ -55,8 +57,6 @@ class LaunchesTest : public TapeTest {
         return x;
     }
 };
-
-/* ---- Fill and copy --------------------------------------------------------------------------- */
 
 TEST_F(LaunchesTest, FillSetsArraysOfEveryTypeAndRank) {
     for (int dtype = 0; dtype < TILE_DTYPES; dtype++)
@@ -183,8 +183,6 @@ TEST_F(LaunchesTest, AWholeOverwriteTakesAFreshBuffer) {
     }
 }
 
-/* ---- Axpy ------------------------------------------------------------------------------------ */
-
 TEST_F(LaunchesTest, AxpyAddsAMultipleOnEveryRank) {
     for (int rank = 0; rank <= TILE_RANK_MAX; rank++)
         for (bool view : {false, true}) {
@@ -247,8 +245,6 @@ TEST_F(LaunchesTest, AxpyOnRankFiveViewsHasItsGradient) {
     for (double g : d) inside += g;
     EXPECT_EQ(inside, all);
 }
-
-/* ---- Sums ------------------------------------------------------------------------------------ */
 
 TEST_F(LaunchesTest, SumsOfEveryLengthAreRight) {
     for (size_t n : {0, 1, 2, 4095, 4096, 4097, 8192, 20000}) {
@@ -395,8 +391,6 @@ TEST_F(LaunchesTest, SumsHaveTheSameBitsForAnyNumberOfThreads) {
     }
 }
 
-/* ---- Adam ------------------------------------------------------------------------------------ */
-
 TEST_F(LaunchesTest, AdamFollowsItsEquations) {
     const Reals g = {1, -0.5, 0.1, 0, 20};
     tile_array *x = reals({1, 2, 3, 4, 5}), *pg = reals(g), *m = zeros(5), *v = zeros(5);
@@ -449,8 +443,6 @@ TEST_F(LaunchesTest, AdamRefusesBadOptionsAndSharedMemory) {
     EXPECT_EQ(Reals({1, 2}), read(x));
     EXPECT_EQ(0, tape_length(record));
 }
-
-/* ---- Errors ---------------------------------------------------------------------------------- */
 
 TEST_F(LaunchesTest, WrongArraysAreOneSentence) {
     tile_array *x = reals(TILE_SHAPE(2, 3), Reals(6)), *y = reals(TILE_SHAPE(3, 2), Reals(6));

@@ -91,8 +91,6 @@ TEST(Linalg, FloatDotIsWithinTheBoundOfItsOrder) {
     if (!(error <= 39 * 0x1p-24 * size)) FAIL() << error;
 }
 
-/* ---- Through kernels ------------------------------------------------------------------------- */
-
 /* y = f(a, b) with upstream gradients 1, 2, 3, ... */
 void expect_program(Field a, Field b, const Ints &y_shape, const std::function<tile(tile, tile)> &f,
                     const std::vector<double> &y, const std::vector<double> &da,

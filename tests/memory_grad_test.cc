@@ -18,8 +18,6 @@ tile all_of(tile_param p, const Ints &shape) {
     return tile_load(p, shape_of(shape), TILE_AT_ZERO);
 }
 
-/* ---- Worked examples: rows 0 and 1 of a tile go to rows 0 and 2 of an array ------------------ */
-
 TEST(MemoryGrad, StoreIndexedWritesTheEvenRows) {
     Field x({2, 4}, counting(8)), y = Field::zeros({4, 4});
     Field rows = Field::of_integers({2}, {0, 2});
@@ -48,8 +46,6 @@ TEST(MemoryGrad, AtomicAddIndexedAddsToTheEvenRows) {
     EXPECT_EQ((Reals{1, 2, 3, 4, 9, 10, 11, 12}), x.grad);
     EXPECT_EQ(counting(16), y.grad);
 }
-
-/* ---- Gradients ------------------------------------------------------------------------------- */
 
 TEST(MemoryGrad, TheWinnerOfDuplicatesGetsTheGradientAlone) {
     /* elements 0, 2, 3 go to place 1: 3 stays; element 1 goes to place 0, element 4 nowhere */
@@ -131,8 +127,6 @@ TEST(MemoryGrad, AStoreThatIsOverwrittenGetsNoGradient) {
     EXPECT_EQ((Reals{3, 30}), t.grad);
 }
 
-/* ---- The ops that adjoints are made of have adjoints too ------------------------------------- */
-
 /* t = a[w], a[w] = 0; t is stored to y: da = dy at w, what was there goes; else kept */
 tile emit_take(const char *op, tile_param a, const tile *indices, tile_shape shape) {
     tile_emission e = {};
@@ -181,8 +175,6 @@ TEST(MemoryGrad, TakeWithoutAnUseClearsTheGradient) {
     run.backward({1});
     EXPECT_EQ((Reals{0, 0, 30}), a.grad);
 }
-
-/* ---- Errors ---------------------------------------------------------------------------------- */
 
 /* p[0] is a float64 array of rank 2, p[1] an int64 array of rank 1. */
 void expect_error(tile_status want, const std::string &part,

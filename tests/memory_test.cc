@@ -155,8 +155,6 @@ template <typename T> void compare(const Window &w, std::mt19937_64 &rng) {
     }
 }
 
-/* ---- All windows of small arrays ------------------------------------------------------------- */
-
 template <typename T> class MemoryTest : public testing::Test {};
 typedef testing::Types<float, double, int32_t, int64_t, uint8_t, uint32_t, uint64_t> AllTypes;
 TYPED_TEST_SUITE(MemoryTest, AllTypes);
@@ -202,8 +200,6 @@ TYPED_TEST(MemoryTest, OffsetPlusIndexNeverWraps) {
     compare<TypeParam>(w, rng);
 }
 
-/* ---- Random windows: ranks, strides, bounds -------------------------------------------------- */
-
 int64_t pick(std::mt19937_64 &rng, int64_t low, int64_t high) {
     return low + static_cast<int64_t>(rng() % static_cast<uint64_t>(high - low + 1));
 }
@@ -248,8 +244,6 @@ TYPED_TEST(MemoryTest, RandomWindowsOfRandomArrays) {
         if (testing::Test::HasFatalFailure()) FAIL() << "window " << k << " of seed 5";
     }
 }
-
-/* ---- What is outside is never touched -------------------------------------------------------- */
 
 TEST(Memory, WhatIsSkippedMayHoldAnything) {
     const float inf = INFINITY;
@@ -303,8 +297,6 @@ TEST(Memory, BoolIsLoadedStoredAndTakenButNotAdded) {
     EXPECT_EQ(nullptr, tile_op_find("atomic_add")->run[TILE_BOOL]);
     EXPECT_EQ(nullptr, tile_op_find("atomic_add_indexed")->run[TILE_BOOL]);
 }
-
-/* ---- Worked examples: rows 0 and 1 of a tile go to rows 0 and 2 of an array ------------------ */
 
 const std::vector<float> one_to_eight = {1, 2, 3, 4, 5, 6, 7, 8};
 

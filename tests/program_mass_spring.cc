@@ -11,16 +11,17 @@ namespace {
 
 enum { SIZE = 4 };
 
-/* Force of the springs that begin at the masses from at on; none where there is no spring. */
-tile spring_force(tile_param x, tile_param stiffness, tile_param length, tile_offset at) {
+/* Force of the springs that begin at the masses from first on; there is one for 0 <= i < n - 1. */
+tile spring_force(tile_builder *b, tile first, tile_param x, tile_param stiffness,
+                  tile_param length, tile n) {
     const tile_shape block = TILE_SHAPE(SIZE, 2);
-    tile_offset along = at;
-    along.rank = 1;
+    const tile_offset along = TILE_AT(first), at = TILE_AT(first, tile_int(b, 0));
+    const tile i = tile_iota(b, TILE_I64, TILE_SHAPE(SIZE), 0, first);
     const tile k = tile_load(stiffness, TILE_SHAPE(SIZE), along);
     const tile rest = tile_load(length, TILE_SHAPE(SIZE), along);
     const tile d = tile_sub(tile_load(x, block, TILE_SHIFT(at, 1, 0)), tile_load(x, block, at));
     const tile l = tile_sqrt(tile_sum(tile_mul(d, d), TILE_AXES(1)));
-    const tile pull = tile_expr("k == 0 ? 0 : k * (l - rest) / l", k, l, rest);
+    const tile pull = tile_expr("i >= 0 && i < n - 1 ? k * (l - rest) / l : 0", i, n, k, l, rest);
     return tile_mul(tile_reshape(pull, TILE_SHAPE(SIZE, 1)), d);
 }
 
@@ -30,14 +31,15 @@ void build_step(tile_builder *b) {
     const tile_param speed = tile_array_param(b, "v", TILE_F64, 2);
     const tile_param stiffness = tile_array_param(b, "k", TILE_F64, 1);
     const tile_param length = tile_array_param(b, "length", TILE_F64, 1);
-    const tile dt = tile_real_param(b, "dt", TILE_F64);
+    const tile n = tile_int_param(b, "n"), dt = tile_real_param(b, "dt", TILE_F64);
     const tile mass = tile_real_param(b, "mass", TILE_F64);
     const tile drag = tile_real_param(b, "drag", TILE_F64);
     const tile gravity = tile_real_param(b, "gravity", TILE_F64);
     const tile first = tile_block_start(b, 0, SIZE), zero = tile_int(b, 0);
     const tile_offset at = TILE_AT(first, zero);
-    const tile right = spring_force(x, stiffness, length, at);
-    const tile left = spring_force(x, stiffness, length, TILE_SHIFT(at, -1, 0));
+    const tile before = tile_expr("first - 1", first);
+    const tile right = spring_force(b, first, x, stiffness, length, n);
+    const tile left = spring_force(b, before, x, stiffness, length, n);
     const tile old = tile_load(speed, TILE_SHAPE(SIZE, 2), at);
     const tile row = tile_iota(b, TILE_I64, TILE_SHAPE(SIZE, 1), 0, first);
     const tile column = tile_iota(b, TILE_I64, TILE_SHAPE(1, 2), 1, zero);
@@ -82,7 +84,7 @@ void simulate_mass_spring(Simulation *s) {
     const tile_grid grid = TILE_GRID(blocks(n, SIZE));
     for (int64_t t = 0; t < steps; t++)
         s->launch(step, grid,
-                  TILE_ARGS(x[t % 2], x[(t + 1) % 2], v, s->input("k"), s->input("length"),
+                  TILE_ARGS(x[t % 2], x[(t + 1) % 2], v, s->input("k"), s->input("length"), n,
                             s->c.real("dt"), s->c.real("mass"), s->c.real("drag"),
                             s->c.real("gravity")));
     s->launch(result, grid,

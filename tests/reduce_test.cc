@@ -168,8 +168,6 @@ TEST(Reduce, ANumberWinsOverNaNAndTheFirstOfEqualsIsTaken) {
     EXPECT_EQ(2, reduce<float>("reduce_min", {3, 1}, 1, {NaN, 3, 2})[0]);
 }
 
-/* ---- Product of the others ------------------------------------------------------------------- */
-
 TEST(Reduce, ProductOfTheOthersWithNoOneAndSeveralZeros) {
     expect_bits<double>(
         {15, 10, 6},
@@ -219,8 +217,6 @@ TEST(Reduce, ProductOfTheOthersAndItsDerivativeByDefinition) {
         }
     }
 }
-
-/* ---- Through kernels ------------------------------------------------------------------------- */
 
 /* y = f(x) with upstream gradients 1, 2, 3, ... */
 void expect_program(const std::vector<double> &x, const Ints &x_shape, const Ints &y_shape,

@@ -33,8 +33,6 @@ template <typename T> class ShapeTest : public testing::Test {};
 typedef testing::Types<float, double, int32_t, int64_t, uint8_t, uint32_t, uint64_t> AllTypes;
 TYPED_TEST_SUITE(ShapeTest, AllTypes);
 
-/* ---- Values ---------------------------------------------------------------------------------- */
-
 TYPED_TEST(ShapeTest, FullAndIota) {
     typedef TypeParam T;
     for (const Ints &shape : SHAPES) {
@@ -200,8 +198,6 @@ TEST(Shape, IntegersWrapInIota) {
     expect_bits<uint8_t>({254, 255, 0, 1}, c.run("iota", {4}), "iota");
 }
 
-/* ---- Through kernels: x is [3, 4], 1 to 12 --------------------------------------------------- */
-
 /* Values, and gradients for upstream gradients 1, 2, 3, ... of the result. */
 void expect_program(const std::vector<double> &x, const Ints &x_shape, const Ints &y_shape,
                     const std::function<tile(tile)> &f, const std::vector<double> &y,
@@ -291,8 +287,6 @@ TEST(Shape, IotaPassesTheGradientToItsStart) {
                    },
                    {5, 6, 7}, {6});
 }
-
-/* ---- Errors ---------------------------------------------------------------------------------- */
 
 void expect_error(tile_status want, const std::string &part, const std::function<void(tile)> &f) {
     Field in = Field::zeros({3, 4});

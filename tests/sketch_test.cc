@@ -6,8 +6,6 @@
 
 namespace {
 
-/* ---- 1. A kernel, a tape, a gradient --------------------------------------------------------- */
-
 TEST(Sketch, AScatterInCHasItsGradient) {
     /* L = sum y^2, y[i] = sum of w x with index i: dx[k] = 2 y[index[k]] w[k] */
     const int n = SKETCH_SCATTER_N;
@@ -42,8 +40,6 @@ TEST(Sketch, AScatterInCHasItsGradient) {
     tile_context_destroy(ctx);
     EXPECT_EQ(0, remove(path.c_str()));
 }
-
-/* ---- 2. Formulas ----------------------------------------------------------------------------- */
 
 class SketchTest : public TapeTest {
   protected:
@@ -139,8 +135,6 @@ TEST_F(SketchTest, AFormulaOverRuntimeScalarsReadsAsItsEquation) {
     ASSERT_EQ(TILE_OK, tile_launch(record, k, TILE_GRID(2), TILE_ARGS(y, 4))) << tile_last_error();
     EXPECT_EQ(Reals({0, 0, 0, 3, 0, 0, 0, 7}), read(y));
 }
-
-/* ---- 3. A loop over time, the check ---------------------------------------------------------- */
 
 TEST_F(SketchTest, AWaveOverThreeBuffersHasItsGradient) {
     tile_array *p[3], *velocity = field(1.5, 2.5), *wavelet = active(Reals{0, 1, 3, 1, -2, 0.5, 0});

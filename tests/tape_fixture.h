@@ -1,4 +1,5 @@
-/* tape_fixture.h: a context, a tape, float64 arrays of known values, small kernels from formulas. */
+/* tape_fixture.h: a context, a tape, float64 arrays of known values, small kernels from formulas.
+ * */
 #ifndef TILE_TESTS_TAPE_FIXTURE_H
 #define TILE_TESTS_TAPE_FIXTURE_H
 
@@ -41,8 +42,6 @@ class TapeTest : public testing::Test {
         tapes_.push_back(t);
         return t;
     }
-
-    /* ---- Arrays ---- */
 
     tile_array *own(tile_array *a) {
         arrays_.push_back(a);
@@ -118,8 +117,6 @@ class TapeTest : public testing::Test {
     static Reals grad(tile_array *a) {
         return read(tile_array_grad(a));
     }
-
-    /* ---- Kernels ---- */
 
     typedef std::function<void(tile_builder *)> Build;
 

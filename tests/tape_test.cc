@@ -1,5 +1,5 @@
-/* tape_test.cc: gradients that users of other systems got wrong: overwrites, loops, branches, indices,
- * ties, and the life of a tape. Values are worked by hand. */
+/* tape_test.cc: gradients that users of other systems got wrong: overwrites, loops, branches,
+ * indices, ties, and the life of a tape. Values are worked by hand. */
 #include "tests/tape_fixture.h"
 
 #include <climits>
@@ -11,8 +11,6 @@ extern "C" {
 }
 
 namespace {
-
-/* ---- Overwritten arrays and in-place writes -------------------------------------------------- */
 
 TEST_F(TapeTest, AnInputChangedAfterItWasUsedKeepsItsOldGradient) {
     /* y = x^2 at 3: 6, whatever x becomes */
@@ -354,8 +352,6 @@ TEST_F(TapeTest, RefusedOverwritesNameBothLaunchesAndTheArray) {
     EXPECT_EQ(Reals({3, 4}), grad(x));
 }
 
-/* ---- Loops, branches ------------------------------------------------------------------------- */
-
 TEST_F(TapeTest, NestedLoopsGiveTheDerivativeOnce) {
     /* s = 1, 2 times 3 times s = s x: x^6, 6 * 1.1^5 = 9.66306 */
     tile_array *x = active({1.1}), *y = zeros(1);
@@ -546,8 +542,6 @@ TEST_F(TapeTest, ProductsWithZerosHaveTheirGradient) {
     }
 }
 
-/* ---- Indices, scatters, shared elements ------------------------------------------------------ */
-
 /* y[c] = a[index[c]], 4 a block, 9 where the index is outside. */
 tile_kernel *gather_kernel(tile_context *ctx) {
     tile_builder *b = tile_kernel_begin(ctx, "gather");
@@ -666,8 +660,6 @@ TEST_F(TapeTest, AnAtomicsPreviousValueIsAConstant) {
     EXPECT_EQ(Reals({1}), grad(x));
     EXPECT_EQ(Reals({1}), grad(y));
 }
-
-/* ---- Shapes and missing gradients ------------------------------------------------------------ */
 
 TEST_F(TapeTest, AnIntermediateWithoutARequestedGradientDoesNotCutTheChain) {
     tile_array *x = active({2}), *u = zeros(1), *v = zeros(1);
@@ -837,8 +829,6 @@ TEST_F(TapeTest, SumsOfFloat32AreNotTruncatedByTheirLength) {
     EXPECT_EQ(Reals({static_cast<double>(n)}), read(s));
 }
 
-/* ---- Life of a tape -------------------------------------------------------------------------- */
-
 TEST_F(TapeTest, MicroBatchesAddUpToTheWholeBatch) {
     /* L = sum over 6 of w x: dw = sum x = 21, also in three recordings of two */
     tile_array *w = active({2});
@@ -984,6 +974,37 @@ TEST_F(TapeTest, ReplayRepeatsWhatTheHostWroteInBetween) {
     EXPECT_EQ(Reals({1}), grad(x));
 }
 
+TEST_F(TapeTest, ReplayRepeatsAHostWriteToAnArrayThatTheTapeOnlyReads) {
+    /* u = x^2 at 3, x = 5 by the host, v = x^2: 9 + 25 also in a replay */
+    tile_array *x = active({3}), *u = zeros(1), *v = zeros(1);
+    tile_kernel *k = square();
+    ASSERT_EQ(TILE_OK, launch(k, x, u));
+    write(x, {5});
+    ASSERT_EQ(TILE_OK, launch(k, x, v));
+    ASSERT_EQ(TILE_OK, tape_axpy(record, 1, v, u));
+    ASSERT_EQ(TILE_OK, tape_replay(record)) << tile_last_error();
+    EXPECT_EQ(Reals({34}), read(u));
+    EXPECT_EQ(Reals({5}), read(x));
+    backward(u);
+    EXPECT_EQ(Reals({6}), grad(x));
+    tape_check_report report = {};
+    ASSERT_EQ(TILE_OK, tape_gradcheck(record, u, TAPE_CHECK_ALL, &report)) << tile_last_error();
+    EXPECT_TRUE(report.passed);
+    EXPECT_EQ(Reals({34}), read(u));
+    EXPECT_EQ(Reals({5}), read(x));
+}
+
+TEST_F(TapeTest, ATapeThatRefusesOverwritesReplaysWhatTheHostWrote) {
+    record = new_tape(TAPE_OVERWRITE_ERROR);
+    tile_array *x = active({2}), *y = zeros(1);
+    ASSERT_EQ(TILE_OK, tape_copy(record, x, y));
+    write(y, {7});
+    ASSERT_EQ(TILE_OK, tape_axpy(record, 1, x, y));
+    write(y, {8});
+    ASSERT_EQ(TILE_OK, tape_replay(record)) << tile_last_error();
+    EXPECT_EQ(Reals({8}), read(y));
+}
+
 TEST_F(TapeTest, RetainedAdjointsAreThoseAtTheirPointOfTheRecording) {
     /* y = x^2, [retain], y = y^2 in place, loss = y: dL/dy there = 2 x^2, and 1 at the end */
     tile_array *x = active({3}), *y = zeros(1), *middle = nullptr, *end = nullptr;
@@ -996,8 +1017,6 @@ TEST_F(TapeTest, RetainedAdjointsAreThoseAtTheirPointOfTheRecording) {
     EXPECT_EQ(Reals({1}), read(end));
     EXPECT_EQ(Reals({108}), grad(x));
 }
-
-/* ---- Host code on the tape ------------------------------------------------------------------- */
 
 struct Cube {
     int forwards = 0, backwards = 0;
@@ -1093,8 +1112,6 @@ TEST_F(TapeTest, AnAdjointOfOnesOwnReplacesTheDerivedOne) {
     backward(loss);
     EXPECT_EQ(Reals({2, 6}), grad(x));
 }
-
-/* ---- Determinism, memory that runs out --------------------------------------------------------- */
 
 /* A program with stencils, scatters and sums over several blocks, in float32; loss and gradients as
  * bytes. */

@@ -1,4 +1,5 @@
-/* warm_test.cc: what has been done once is done again without allocating: malloc itself is counted. */
+/* warm_test.cc: what has been done once is done again without allocating: malloc itself is
+ * counted. */
 #include "tests/tape_fixture.h"
 
 #include <atomic>
@@ -123,6 +124,32 @@ TEST_F(WarmTest, ReplayingAndDifferentiatingAgainDoesNotAllocate) {
     }
     EXPECT_EQ(0, count(replay));
     EXPECT_EQ(0, count(differentiate));
+}
+
+TEST_F(WarmTest, ReplayingWithNewInputsNeitherAllocatesNorGrows) {
+    tile_array *x = active({1.1, 2}), *y = zeros(2), *loss = zeros(1);
+    ASSERT_EQ(TILE_OK, launch(square(), x, y));
+    ASSERT_EQ(TILE_OK, tape_sum(record, y, loss));
+    double input[2] = {0, 1};
+    tile_status status = TILE_OK;
+    const auto iterate = [&]() {
+        input[0] += 0.5;
+        status = tile_array_write(x, input, sizeof input);
+        if (!status) status = tape_replay(record);
+        if (!status) status = tape_zero(record);
+        if (!status) status = tape_backward(record, loss);
+    };
+    for (int i = 0; i < 3 && !status; i++) iterate();
+    ASSERT_EQ(TILE_OK, status) << tile_last_error();
+    const int64_t length = tape_length(record);
+    const size_t bytes = tile_context_bytes(ctx);
+    for (int i = 0; i < 20; i++) {
+        EXPECT_EQ(0, count(iterate));
+        ASSERT_EQ(TILE_OK, status) << tile_last_error();
+        EXPECT_EQ(Reals({2 * input[0], 2}), grad(x));
+    }
+    EXPECT_EQ(length, tape_length(record));
+    EXPECT_EQ(bytes, tile_context_bytes(ctx));
 }
 
 } // namespace

@@ -46,6 +46,8 @@ run_bazel() {
     if ! mkdir -p "$home/.cache/bazel" 2>/dev/null || ! [ -w "$home/.cache/bazel" ]; then
         output=--output_user_root=${TMPDIR:-/tmp}/tiletape-bazel-$(id -u)
     fi
+    # Links into another output folder would count as packages of this tree.
+    find "$top" -maxdepth 1 -type l -name 'bazel-*' -exec rm -f {} +
     limit=${TILETAPE_BUILD_SECONDS:-3000}
     (cd "$top" && timeout --foreground "$limit" bazel $output "$@") </dev/null
 }

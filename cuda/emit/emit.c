@@ -2,9 +2,9 @@
  *
  *   emit PART PARTS     part PART (from 0) of PARTS
  *
- * An elementwise op becomes y = op(a, ...) over arrays and the kernels of its adjoint, generated from
- * the same programs that the tape runs; a cooperative op becomes its lane function on a block. Their
- * adjoints are made of ops, each of which is here. */
+ * An elementwise op becomes y = op(a, ...) over arrays and the kernels of its adjoint, generated
+ * from the same programs that the tape runs; a cooperative op becomes its lane function on a
+ * block. Their adjoints are made of ops, each of which is here. */
 #include <stdlib.h>
 #include <string.h>
 

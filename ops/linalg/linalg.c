@@ -11,8 +11,6 @@
 enum { DOT, MATMUL, GUARDED_MATMUL, OPS };
 static const tile_op ops[OPS];
 
-/* ---- Shape rules ----------------------------------------------------------------------------- */
-
 static tile_status check_dtypes(const tile_infer *in) {
     TILE_CHECK(in->in_dtype[0] == in->in_dtype[1] && in->op->run[in->in_dtype[0]], TILE_E_DTYPE,
                "%s: a is %s, b is %s", in->op->name, tile_dtype_name(in->in_dtype[0]),
@@ -44,8 +42,6 @@ static tile_status infer_matmul(tile_infer *in) {
     in->out_dtype[0] = in->in_dtype[0];
     return TILE_OK;
 }
-
-/* ---- Adjoints -------------------------------------------------------------------------------- */
 
 /* da = dy * b; db = dy * a */
 static void adjoint_dot(tile_adjoint *adjoint) {
@@ -88,8 +84,6 @@ static void adjoint_matmul(tile_adjoint *adjoint) {
         tile_adjoint_add(adjoint, 1, transposed(emit(GUARDED_MATMUL, transposed(dy), a)));
     }
 }
-
-/* ---- Samples --------------------------------------------------------------------------------- */
 
 static bool fill(tile_sample *sample, tile_shape a, tile_shape b) {
     *sample = (tile_sample){
@@ -142,8 +136,6 @@ static bool sample_guarded_matmul(int variant, tile_sample *sample) {
     return fill_matmul(variant, sample);
 }
 
-/* ---- Descriptors ----------------------------------------------------------------------------- */
-
 static const tile_op ops[OPS] = {
     [DOT] = {.name = "dot",
              .kind = TILE_OP_COOPERATIVE,
@@ -184,8 +176,6 @@ static const tile_op ops[OPS] = {
 };
 
 const tile_family tile_ops_linalg = {"linalg", OPS, ops};
-
-/* ---- Builder functions ----------------------------------------------------------------------- */
 
 tile(tile_dot)(tile a, tile b) {
     return emit(DOT, a, b);

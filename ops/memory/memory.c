@@ -23,8 +23,6 @@ enum {
 };
 static const tile_op ops[OPS];
 
-/* ---- Shape rules ----------------------------------------------------------------------------- */
-
 /* A tile of the array's rank, or one element. */
 static tile_status check_window(const tile_infer *in, tile_shape part) {
     char text[TILE_SHAPE_TEXT];
@@ -77,8 +75,6 @@ static tile_status infer_write(tile_infer *in) {
     in->out_dtype[0] = in->array_dtype;
     return TILE_OK;
 }
-
-/* ---- Adjoints -------------------------------------------------------------------------------- */
 
 /* An op on the gradient's window at the forward op's place. t: what is written, or no tile. */
 static tile on_grad(tile_adjoint *adjoint, int op, tile t, tile_shape shape) {
@@ -151,8 +147,6 @@ static void adjoint_take(tile_adjoint *adjoint) {
 static void adjoint_take_indexed(tile_adjoint *adjoint) {
     give_back(adjoint, STORE_INDEXED);
 }
-
-/* ---- Descriptors ----------------------------------------------------------------------------- */
 
 static const tile_op ops[OPS] = {
     [LOAD] = {.name = "load",
@@ -262,8 +256,6 @@ static const tile_op ops[OPS] = {
 };
 
 const tile_family tile_ops_memory = {"memory", OPS, ops};
-
-/* ---- Builder functions ----------------------------------------------------------------------- */
 
 /* Indices as int64; other dtypes are an error. */
 static tile as_indices(tile_builder *b, const char *call, tile indices) {

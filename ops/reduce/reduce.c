@@ -12,8 +12,6 @@
 enum { SUM, PROD, REDUCE_MIN, REDUCE_MAX, ARGMIN, ARGMAX, PROD_OTHERS, PROD_OTHERS_ALONG, OPS };
 static const tile_op ops[OPS];
 
-/* ---- Shape rules ----------------------------------------------------------------------------- */
-
 static tile_status check_axes(const tile_infer *in) {
     const int rank = in->in_shape[0].rank;
     TILE_CHECK(in->attrs->n[0] >= 0 && in->attrs->n[0] >> rank == 0, TILE_E_ARGUMENT,
@@ -55,8 +53,6 @@ static tile_status infer_others(tile_infer *in) {
     in->out_dtype[0] = in->in_dtype[0];
     return TILE_OK;
 }
-
-/* ---- Adjoints -------------------------------------------------------------------------------- */
 
 /* A reduced tile in the shape of the input: reduced dimensions come back, repeated. */
 static tile spread(tile_adjoint *adjoint, tile y) {
@@ -137,8 +133,6 @@ static void adjoint_others_along(tile_adjoint *adjoint) {
         tile_adjoint_add(adjoint, 1,
                          same_axes(adjoint, PROD_OTHERS_ALONG, tile_adjoint_in(adjoint, 0), dy));
 }
-
-/* ---- Descriptors ----------------------------------------------------------------------------- */
 
 static const tile_op ops[OPS] = {
     [SUM] = {.name = "sum",
@@ -237,8 +231,6 @@ static const tile_op ops[OPS] = {
 };
 
 const tile_family tile_ops_reduce = {"reduce", OPS, ops};
-
-/* ---- Builder functions ----------------------------------------------------------------------- */
 
 /* The axes as bits below the rank; an axis outside leaves a bit that the shape rule refuses. */
 static int64_t axes_of(tile x, unsigned axes) {

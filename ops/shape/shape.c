@@ -9,8 +9,6 @@
 #define TILE_KERNEL_FILE "ops/shape/shape_kernel.inc"
 #include "core/for_each_dtype.h"
 
-/* ---- Shape rules ----------------------------------------------------------------------------- */
-
 /* full: attrs.real for floats, attrs.n[0] for the other types. */
 static tile_status infer_full(tile_infer *in) {
     TILE_CHECK(in->want_shape.rank >= 0 && tile_dtype_valid(in->want_dtype), TILE_E_ARGUMENT,
@@ -116,8 +114,6 @@ static tile_status infer_concat(tile_infer *in) {
     return TILE_OK;
 }
 
-/* ---- Adjoints -------------------------------------------------------------------------------- */
-
 static tile zeros_of(tile_adjoint *adjoint, int k) {
     return tile_constant(tile_adjoint_builder(adjoint), tile_adjoint_in_dtype(adjoint, k),
                          tile_adjoint_in_shape(adjoint, k), 0);
@@ -210,8 +206,6 @@ static void adjoint_concat(tile_adjoint *adjoint) {
         e.attrs.shift[axis] = e.shape.extent[axis];
     }
 }
-
-/* ---- Descriptors ----------------------------------------------------------------------------- */
 
 const tile_op tile_shape_ops[SHAPE_OPS] = {
     [FULL] = {.name = "full",
