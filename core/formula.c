@@ -15,8 +15,8 @@ static bool find_arg_dtype(formula_state *s, formula_node *n) {
         const formula_node *arg = &s->node[n->arg[k]];
         if (arg->dtype == TILE_DTYPES) continue;
         if (first && first->dtype != arg->dtype) {
-            formula_fail(s, n->place, "%s and %s are mixed", tile_dtype_name(first->dtype),
-                         tile_dtype_name(arg->dtype));
+            tile_formula_fail(s, n->place, "%s and %s are mixed", tile_dtype_name(first->dtype),
+                              tile_dtype_name(arg->dtype));
             return false;
         }
         if (!first) first = arg;
@@ -38,7 +38,7 @@ static tile_dtype result_dtype(formula_state *s, const formula_node *n, tile_dty
         infer.in_dtype[k] = dtype == TILE_DTYPES ? number : dtype;
     }
     if (!n->op->infer(&infer)) return infer.out_dtype[0];
-    formula_fail(s, n->place, "%s", tile_last_error());
+    tile_formula_fail(s, n->place, "%s", tile_last_error());
     return TILE_DTYPES;
 }
 
@@ -48,13 +48,13 @@ static bool find_call_dtype(formula_state *s, formula_node *n) {
     if (n->arg_dtype == TILE_DTYPES) { /* numbers only: the type may come from outside */
         const tile_dtype dtype = result_dtype(s, n, TILE_F64);
         if (dtype == TILE_F64) return true;
-        if (dtype != TILE_DTYPES) formula_fail(s, n->place, "%s of numbers only", n->op->name);
+        if (dtype != TILE_DTYPES) tile_formula_fail(s, n->place, "%s of numbers only", n->op->name);
         return false;
     }
     if (n->op == tile_op_find("div") && !tile_is_float(n->arg_dtype)) {
         if (n->slash) {
-            formula_fail(s, n->place, "/ between integers (%s); div(a, b) rounds down",
-                         tile_dtype_name(n->arg_dtype));
+            tile_formula_fail(s, n->place, "/ between integers (%s); div(a, b) rounds down",
+                              tile_dtype_name(n->arg_dtype));
             return false;
         }
         n->op = tile_op_find("floor_div");
@@ -70,7 +70,7 @@ static bool find_dtypes(formula_state *s) {
         if (n->kind == FORMULA_OPERAND) {
             const tile t = s->operand[n->operand];
             if (!tile_is_good(t)) {
-                formula_fail(s, n->place, "the operand is not a tile");
+                tile_formula_fail(s, n->place, "the operand is not a tile");
                 return false;
             }
             n->dtype = tile_dtype_of(t);
@@ -115,7 +115,7 @@ static void find_guards(formula_state *s) {
 
 static tile emit_number(formula_state *s, const formula_node *n, tile_dtype dtype) {
     if (!tile_is_float(dtype) && !tile_dtype_holds(dtype, n->number)) {
-        formula_fail(s, n->place, "%g beside %s", n->number, tile_dtype_name(dtype));
+        tile_formula_fail(s, n->place, "%g beside %s", n->number, tile_dtype_name(dtype));
         return (tile){s->b, -1};
     }
     return tile_constant(s->b, dtype, (tile_shape){.rank = 0}, n->number);
@@ -139,10 +139,11 @@ static tile emit_node(formula_state *s, int node, tile_dtype dtype) {
 }
 
 static tile parse_and_emit(formula_state *s) {
-    const int root = formula_parse(s);
+    const int root = tile_formula_parse(s);
     if (root < 0 || !find_dtypes(s)) return (tile){s->b, -1};
     if (s->node[root].dtype == TILE_DTYPES) {
-        formula_fail(s, s->node[root].place, "only numbers, which have no type without an operand");
+        tile_formula_fail(s, s->node[root].place,
+                          "only numbers, which have no type without an operand");
         return (tile){s->b, -1};
     }
     if (s->guard >= 0) find_guards(s);

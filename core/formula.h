@@ -1,4 +1,4 @@
-/* formula.h: a parsed formula; between formula_parse.c, which makes it, and formula.c, which finds
+/* formula.h: a parsed formula; between tile_formula_parse.c, which makes it, and formula.c, which finds
  * its types and emits it. */
 #ifndef TILE_CORE_FORMULA_H
 #define TILE_CORE_FORMULA_H
@@ -34,10 +34,10 @@ typedef struct formula_state {
 } formula_state;
 
 /* Parses the text; returns the root, or -1 when the builder has an error. */
-int formula_parse(formula_state *s);
+int tile_formula_parse(formula_state *s);
 
 /* Notes an error: the reason, the formula, a caret under the place. Returns -1. */
-int formula_fail(formula_state *s, int place, const char *format, ...)
+int tile_formula_fail(formula_state *s, int place, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 #endif

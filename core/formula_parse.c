@@ -1,4 +1,4 @@
-/* formula_parse.c: the text of a formula to a tree.
+/* tile_formula_parse.c: the text of a formula to a tree.
  *
  *   choice  = or [ "?" choice ":" choice ]        or   = and { "||" and }
  *   and     = equal { "&&" equal }                equal = less { ("==" | "!=") less }
@@ -18,7 +18,7 @@
 
 enum { DEPTH_MAX = 200, NAME_BYTES = 64 };
 
-int formula_fail(formula_state *s, int place, const char *format, ...) {
+int tile_formula_fail(formula_state *s, int place, const char *format, ...) {
     enum { WINDOW = 80 };
     char reason[200];
     va_list args;
@@ -81,7 +81,7 @@ static int add_call(formula_state *s, int place, const tile_op *op, int n, const
 
 static int add_operator(formula_state *s, int place, const char *name, int n, const int *arg) {
     const tile_op *op = tile_op_find(name);
-    if (!op) return formula_fail(s, place, "the library has no op %s", name);
+    if (!op) return tile_formula_fail(s, place, "the library has no op %s", name);
     return add_call(s, place, op, n, arg);
 }
 
@@ -109,8 +109,9 @@ static bool is_name_part(char c) {
 static int unexpected(formula_state *s, const char *wanted) {
     skip_space(s);
     const char c = s->text[s->at];
-    if (!c) return formula_fail(s, s->at, "the formula ends, expected %s", wanted);
-    return formula_fail(s, s->at, "'%c', expected %s", isprint((unsigned char)c) ? c : '?', wanted);
+    if (!c) return tile_formula_fail(s, s->at, "the formula ends, expected %s", wanted);
+    return tile_formula_fail(s, s->at, "'%c', expected %s", isprint((unsigned char)c) ? c : '?',
+                             wanted);
 }
 
 static int parse_choice(formula_state *s);
@@ -132,11 +133,11 @@ static int parse_number(formula_state *s) {
     const size_t digits = strspn(from, "0123456789");
     char *end;
     if (from[0] == '0' && (from[1] == 'x' || from[1] == 'X'))
-        return formula_fail(s, place, "a hexadecimal number");
+        return tile_formula_fail(s, place, "a hexadecimal number");
     const double value = read_number(from, &end);
-    if (!isfinite(value)) return formula_fail(s, place, "the number is too large");
+    if (!isfinite(value)) return tile_formula_fail(s, place, "the number is too large");
     if (from + digits == end && value >= 0x1p53 && strtoull(from, NULL, 10) != (uint64_t)value)
-        return formula_fail(s, place, "the integer is above 2^53 and not exact");
+        return tile_formula_fail(s, place, "the integer is above 2^53 and not exact");
     if (is_name_part(*end) || *end == '.') {
         s->at = (int)(end - s->text);
         return unexpected(s, "an operator after the number");
@@ -162,7 +163,7 @@ static int parse_arguments(formula_state *s, int *arg) {
     do {
         const int place = s->at, node = parse_choice(s);
         if (node < 0) return -1;
-        if (n == TILE_OP_IN) return formula_fail(s, place, "more operands than any op has");
+        if (n == TILE_OP_IN) return tile_formula_fail(s, place, "more operands than any op has");
         arg[n++] = node;
     } while (take(s, ","));
     return take(s, ")") ? n : unexpected(s, "',' or ')'");
@@ -172,13 +173,13 @@ static int parse_call(formula_state *s, int place, const char *name) {
     const tile_dtype dtype = find_dtype(name);
     const tile_op *op = tile_op_find(dtype == TILE_DTYPES ? name : "cast");
     if (!op || op->kind != TILE_OP_ELEMENTWISE)
-        return formula_fail(s, place, "no function is named %s", name);
+        return tile_formula_fail(s, place, "no function is named %s", name);
     int arg[TILE_OP_IN];
     const int n = parse_arguments(s, arg);
     if (n < 0) return -1;
     if (n != op->n_in)
-        return formula_fail(s, place, "%s takes %d operand%s, got %d", name, op->n_in,
-                            op->n_in == 1 ? "" : "s", n);
+        return tile_formula_fail(s, place, "%s takes %d operand%s, got %d", name, op->n_in,
+                                 op->n_in == 1 ? "" : "s", n);
     if (dtype == TILE_DTYPES) return add_call(s, place, op, n, arg);
     const int call = add_node(s, FORMULA_CALL, place);
     s->node[call].op = op;
@@ -194,7 +195,7 @@ static int parse_name(formula_state *s) {
     char name[NAME_BYTES];
     while (is_name_part(s->text[s->at])) s->at++;
     const int length = s->at - place;
-    if (length >= NAME_BYTES) return formula_fail(s, place, "the name is too long");
+    if (length >= NAME_BYTES) return tile_formula_fail(s, place, "the name is too long");
     memcpy(name, s->text + place, (size_t)length);
     name[length] = '\0';
     if (take(s, "(")) return parse_call(s, place, name);
@@ -204,7 +205,7 @@ static int parse_name(formula_state *s) {
         s->node[n].operand = k;
         return n;
     }
-    return formula_fail(s, place, "no operand is named %s", name);
+    return tile_formula_fail(s, place, "no operand is named %s", name);
 }
 
 static int parse_primary(formula_state *s) {
@@ -220,7 +221,7 @@ static int parse_primary(formula_state *s) {
 }
 
 static int parse_sign(formula_state *s) {
-    if (s->depth >= DEPTH_MAX) return formula_fail(s, s->at, "nested too deeply");
+    if (s->depth >= DEPTH_MAX) return tile_formula_fail(s, s->at, "nested too deeply");
     s->depth++;
     skip_space(s);
     const int place = s->at;
@@ -261,7 +262,7 @@ static int parse_level(formula_state *s, int level) {
 }
 
 static int parse_choice(formula_state *s) {
-    if (s->depth >= DEPTH_MAX) return formula_fail(s, s->at, "nested too deeply");
+    if (s->depth >= DEPTH_MAX) return tile_formula_fail(s, s->at, "nested too deeply");
     s->depth++;
     int n = parse_level(s, 0);
     const int place = (skip_space(s), s->at);
@@ -275,7 +276,7 @@ static int parse_choice(formula_state *s) {
     return n;
 }
 
-int formula_parse(formula_state *s) {
+int tile_formula_parse(formula_state *s) {
     const int root = parse_choice(s);
     if (root < 0) return -1;
     skip_space(s);

@@ -220,7 +220,8 @@ static uint32_t reads_of_written(const tape_record *r) {
 static void find_active(const tape_record *r, tile_adjoint_key *key) {
     const uint32_t floats = r->kernel->floats;
     for (int k = 0; k < r->count; k++)
-        if ((floats >> k & 1u) && r->operand[k].use->active) key->active |= (uint32_t)1 << k;
+        if ((floats >> k & 1u) && r->operand[k].use && r->operand[k].use->active)
+            key->active |= (uint32_t)1 << k;
     const bool carries = !r->foreign && (key->active & r->kernel->reads);
     for (int k = 0; k < r->count; k++)
         if ((floats & r->kernel->writes) >> k & 1u)
@@ -249,6 +250,31 @@ static tile_status find_plan(tape_record *r) {
     return tile_kernel_adjoint(r->kernel, &key, &r->plan);
 }
 
+static tile_status make_operand(tape *t, const launch *l, tape_record *r, int k) {
+    tape_operand *o = &r->operand[k];
+    o->use = tape_use_of(t, l->array[k]->storage);
+    if (!o->use) return TILE_E_MEMORY;
+    o->array = l->array[k];
+    o->read = l->kernel->reads >> k & 1u;
+    o->written = l->kernel->writes >> k & 1u;
+    return TILE_OK;
+}
+
+/* Somebody else's launch that reads an array is no first use of it. */
+static bool is_bystander(const tape *t, const launch *l, int k) {
+    return !(l->kernel->writes >> k & 1u) && !tape_find_use(t, l->array[k]->storage);
+}
+
+static tile_status plan_foreign(tape *t, const launch *l, tape_record *r) {
+    TILE_CHECK(!r->plan || !r->plan->augmented, TILE_E_STATE,
+               "tile_launch: %s overwrites arrays of a tape in places that only a recorded launch "
+               "can tell: record it on that tape",
+               l->program->name);
+    for (int k = 0; r->plan && k < l->count; k++) /* indices that say what was overwritten */
+        if ((r->plan->values >> k & 1u) && !r->operand[k].array) TILE_TRY(make_operand(t, l, r, k));
+    return TILE_OK;
+}
+
 /* A record of a launch, with what its adjoint will need held. Not on the tape yet. */
 static tile_status make_record(tape *t, const launch *l, bool foreign, tape_record **record) {
     tape_record *r = tape_record_new(t, TAPE_LAUNCH, l->count);
@@ -256,22 +282,12 @@ static tile_status make_record(tape *t, const launch *l, bool foreign, tape_reco
     r->foreign = foreign;
     memcpy(r->grid, l->grid, sizeof r->grid);
     for (int k = 0; k < l->count; k++) {
-        tape_operand *o = &r->operand[k];
         r->scalar[k] = l->scalar[k];
-        if (!l->array[k]) continue;
-        o->use = tape_use_of(t, l->array[k]->storage);
-        if (!o->use) return TILE_E_MEMORY;
-        o->array = l->array[k];
-        o->read = l->kernel->reads >> k & 1u;
-        o->written = l->kernel->writes >> k & 1u;
+        if (l->array[k] && !(foreign && is_bystander(t, l, k))) TILE_TRY(make_operand(t, l, r, k));
     }
     r->kernel = l->kernel;
     tile_status status = find_plan(r);
-    if (!status && foreign && r->plan && r->plan->augmented)
-        status = tile_fail(TILE_E_STATE,
-                           "tile_launch: %s overwrites arrays of a tape in places that only a "
-                           "recorded launch can tell: record it on that tape",
-                           l->program->name);
+    if (!status && foreign) status = plan_foreign(t, l, r);
     /* From here on the record holds what it names. */
     for (int k = 0; k < l->count; k++)
         if (r->operand[k].array) tile_array_hold(r->operand[k].array);

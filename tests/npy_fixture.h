@@ -50,8 +50,7 @@ template <typename T> std::string raw(std::vector<T> values, bool reversed = fal
 class NpyTest : public testing::Test {
   protected:
     void SetUp() override {
-        const char *base = getenv("TEST_TMPDIR");
-        folder = std::string(base ? base : "/tmp") + "/npy_test_XXXXXX";
+        folder = "/tmp/npy_test_XXXXXX"; /* short: messages hold the end of a long path only */
         ASSERT_NE(nullptr, mkdtemp(&folder[0]));
         path = folder + "/a.npy";
         tile_context_options options = {1, 0};

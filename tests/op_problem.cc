@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "tests/op_run.h"
 #include "tests/op_window.h"
 
 namespace op_test {
@@ -46,15 +47,6 @@ Reals distinct(Random *random, size_t n, double low, double high) {
 
 namespace {
 
-tile_context *scratch_context() {
-    static tile_context *ctx = [] {
-        tile_context *made = nullptr;
-        if (tile_context_create(nullptr, &made)) std::abort();
-        return made;
-    }();
-    return ctx;
-}
-
 /* A float op's result, or what a comparison gives, as what is stored. */
 tile to_dtype(tile_builder *b, tile t, tile_dtype dtype) {
     if (!tile_is_good(t) || tile_dtype_of(t) == dtype) return t;
@@ -74,7 +66,7 @@ tile emit_op(tile_builder *b, const tile_op *op, const std::vector<tile> &in, ti
 }
 
 tile_status try_build(const std::function<void(tile_builder *)> &build, std::string *message) {
-    tile_builder *b = tile_kernel_begin(scratch_context(), "attempt");
+    tile_builder *b = tile_kernel_begin(context_of(1), "attempt");
     tile_kernel *kernel = nullptr;
     build(b);
     const tile_status status = tile_kernel_end(b, &kernel);

@@ -60,9 +60,21 @@ Upstream upstream_of(const Problem &p, Seeds seeds) {
     return up;
 }
 
+namespace {
+
+/* Destroyed at the end of the program, so that what they leak is seen. */
+struct Contexts {
+    std::map<int, tile_context *> made;
+    ~Contexts() {
+        for (const auto &[threads, ctx] : made) tile_context_destroy(ctx);
+    }
+};
+
+} // namespace
+
 tile_context *context_of(int threads) {
-    static std::map<int, tile_context *> made;
-    tile_context *&ctx = made[threads];
+    static Contexts contexts;
+    tile_context *&ctx = contexts.made[threads];
     tile_context_options options = {};
     options.threads = threads;
     if (!ctx && tile_context_create(&options, &ctx)) std::abort();

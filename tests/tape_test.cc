@@ -307,6 +307,19 @@ TEST_F(TapeTest, ALaunchOnNoTapeIsAConstantForTheTape) {
     EXPECT_EQ(Reals({1}), grad(x));
 }
 
+TEST_F(TapeTest, AnArrayThatIsReadOffTheTapeIsNotInUseByTheTape) {
+    /* y = u^2 off the tape; u is the tape's only once it uses u itself */
+    tile_array *x = active({3}), *u = reals(Reals{4}), *y = zeros(1);
+    tile_kernel *k = square();
+    ASSERT_EQ(TILE_OK, launch(k, x, y));
+    ASSERT_EQ(TILE_OK, tile_launch(nullptr, k, TILE_GRID(1), TILE_ARGS(u, y)));
+    EXPECT_EQ(TILE_OK, tile_array_request_grad(u)) << tile_last_error();
+    write(u, {5});
+    ASSERT_EQ(TILE_OK, launch(k, u, y));
+    backward(sum(y));
+    EXPECT_EQ(Reals({10}), grad(u));
+}
+
 TEST_F(TapeTest, AnOverwriteOffTheTapeKeepsWhatTheTapeNeeds) {
     /* y = x^2 at 3, then x = 9 x off the tape */
     tile_array *x = active({3}), *y = zeros(1);

@@ -6,7 +6,7 @@
 #include "core/status.h"
 
 #define TILE_KERNEL_FILE "ops/linalg/linalg_kernel.inc"
-#include "core/for_each_dtype.h"
+#include "core/for_each_dtype.inc"
 
 enum { DOT, MATMUL, GUARDED_MATMUL, OPS };
 static const tile_op ops[OPS];

@@ -8,7 +8,7 @@
 #include "core/status.h"
 
 #define TILE_KERNEL_FILE "ops/memory/memory_kernel.inc"
-#include "core/for_each_dtype.h"
+#include "core/for_each_dtype.inc"
 
 enum {
     LOAD,

@@ -7,7 +7,7 @@
 #include "ops/reduce/reduce_samples.h"
 
 #define TILE_KERNEL_FILE "ops/reduce/reduce_kernel.inc"
-#include "core/for_each_dtype.h"
+#include "core/for_each_dtype.inc"
 
 enum { SUM, PROD, REDUCE_MIN, REDUCE_MAX, ARGMIN, ARGMAX, PROD_OTHERS, PROD_OTHERS_ALONG, OPS };
 static const tile_op ops[OPS];

@@ -7,7 +7,7 @@
 #include "ops/shape/shape.h"
 
 #define TILE_KERNEL_FILE "ops/shape/shape_kernel.inc"
-#include "core/for_each_dtype.h"
+#include "core/for_each_dtype.inc"
 
 /* full: attrs.real for floats, attrs.n[0] for the other types. */
 static tile_status infer_full(tile_infer *in) {
