@@ -1,5 +1,5 @@
-/* formula.h: a parsed formula; between tile_formula_parse.c, which makes it, and formula.c, which finds
- * its types and emits it. */
+/* formula.h: a parsed formula; between formula_parse.c, which makes it, and formula.c, which
+ * finds its types and emits it. */
 #ifndef TILE_CORE_FORMULA_H
 #define TILE_CORE_FORMULA_H
 

@@ -1,4 +1,4 @@
-/* tile_formula_parse.c: the text of a formula to a tree.
+/* formula_parse.c: the text of a formula to a tree.
  *
  *   choice  = or [ "?" choice ":" choice ]        or   = and { "||" and }
  *   and     = equal { "&&" equal }                equal = less { ("==" | "!=") less }

@@ -145,8 +145,7 @@ static void note(tape_record *r) {
     }
 }
 
-tile_status tape_record_call(tape *t, const tape_call *call) {
-    TILE_TRY(check(t, call));
+static tile_status record_call(tape *t, const tape_call *call) {
     const int count = call->read_count + call->write_count;
     tape_record *r = tape_record_new(t, TAPE_CALL, count);
     if (r) r->call = tape_take(t, sizeof *r->call);
@@ -168,4 +167,12 @@ tile_status tape_record_call(tape *t, const tape_call *call) {
     note(r);
     tape_record_append(t, r);
     return TILE_OK;
+}
+
+tile_status tape_record_call(tape *t, const tape_call *call) {
+    TILE_TRY(check(t, call));
+    const tape_use *older = t->uses;
+    const tile_status status = record_call(t, call);
+    if (status) tape_spare_uses(t, older);
+    return status;
 }

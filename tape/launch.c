@@ -397,10 +397,12 @@ tile_status tape_launch_run(tape *t, tape_record *r) {
 
 static tile_status launch_recorded(tape *t, launch *l) {
     tape_record *r = NULL;
+    const tape_use *older = t->uses;
     tile_status status = make_record(t, l, false, &r);
     if (!status) status = run_noted(l, t, r);
     if (status) {
         if (r) tape_record_drop(r);
+        tape_spare_uses(t, older);
         return status;
     }
     note_written(r);
@@ -417,6 +419,8 @@ tile_status tile_launch(tape *record, tile_kernel *kernel, tile_grid grid, tile_
                "tile_launch: %s: the tape is of another context", l.program->name);
     TILE_CHECK(!record || !record->broken, TILE_E_STATE,
                "tile_launch: %s: the tape failed before and must be reset", l.program->name);
+    TILE_CHECK(!record || !record->running, TILE_E_STATE,
+               "tile_launch: %s: the tape is running a call of its own", l.program->name);
     if (is_empty(&l)) return TILE_OK;
     return record ? launch_recorded(record, &l) : run_noted(&l, NULL, NULL);
 }

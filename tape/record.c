@@ -85,7 +85,7 @@ void tape_forget(tape *t, int32_t count) {
 static void empty(tape *t) {
     for (int32_t k = t->count - 1; k >= 0; k--) tape_record_drop(t->record[k]);
     t->count = 0;
-    tape_spare_uses(t);
+    tape_spare_uses(t, NULL);
     t->free_needs = NULL;
     while (t->chunks) {
         tape_chunk *chunk = t->chunks;

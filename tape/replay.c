@@ -20,7 +20,7 @@ static tile_status check_foreign(const tape *t) {
     return TILE_OK;
 }
 
-/* Arrays that the tape writes, or others wrote in between, begin as they were at their first use. */
+/* Arrays that the tape writes, or others wrote in between, begin as at their first use. */
 static tile_status restore_initial(tape *t) {
     for (tape_use *u = t->uses; u; u = u->next) {
         if (!tape_use_restarts(u) || !u->initial->buffer) continue;
@@ -31,8 +31,8 @@ static tile_status restore_initial(tape *t) {
     return TILE_OK;
 }
 
-/* What the host wrote in between is written again; what it wrote after all uses of an array that the
- * tape only reads is its new input. */
+/* What the host wrote in between is written again; what it wrote after all uses of an array that
+ * the tape only reads is its new input. */
 static tile_status rerun_outside(tape_record *r, const void *values) {
     tape_operand *o = &r->operand[0];
     tile_array *a = o->array;

@@ -110,7 +110,7 @@ static inline bool tape_use_restarts(const tape_use *use) {
 /* The tape's use of a storage, made when there is none. NULL: no memory. */
 tape_use *tape_use_of(tape *t, tile_storage *storage);
 tape_use *tape_find_use(const tape *t, const tile_storage *storage);
-void tape_spare_uses(tape *t); /* the tape uses nothing any more */
+void tape_spare_uses(tape *t, const tape_use *older); /* those made after; NULL: all */
 void tape_free_spare_uses(tape *t);
 
 /* A reference to the values of a range as they are now. NULL: no memory. */

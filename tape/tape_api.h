@@ -70,9 +70,9 @@ TILE_API tile_status tape_backward_seeds(tape *record, int count, tile_array *co
  */
 TILE_API tile_status tape_zero(tape *record) TILE_MUST_USE;
 
-/* tape_replay: run the recording again. Arrays that it writes, and those that the host wrote between
- * two uses, start from what they held at their first use, and what the host wrote is written again;
- * arrays that it only reads are taken as they are now. Backward is of the new run then.
+/* tape_replay: run the recording again. Arrays that it writes, and those that the host wrote
+ * between two uses, start from what they held at their first use, and what the host wrote is
+ * written again; arrays that it only reads are taken as they are now. Backward is of the new run.
  *
  * errors   TILE_E_STATE somebody else's launch wrote an array that the tape writes too, or an
  *          earlier failure; TILE_E_MEMORY; after a failure the tape must be reset
@@ -115,8 +115,8 @@ TILE_API tile_status tape_record_call(tape *record, const tape_call *call) TILE_
 
 /* Ready-made launches.
  * Recorded like any other; a NULL tape records nothing. Arrays have equal shapes and dtypes, of a
- * float type unless said, of any rank and strides. They may overlap: it is as if all was read before
- * anything is written. */
+ * float type unless said, of any rank and strides. They may overlap: it is as if all was read
+ * before anything is written. */
 
 /* tape_fill: a = value; any dtype.
  *

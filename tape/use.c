@@ -90,8 +90,8 @@ static tile_status watcher_save(tile_watcher *self, tile_range range, tile_buffe
     return TILE_OK;
 }
 
-/* A note at the end of the tape that a write of the same elements makes obsolete, or NULL. So inputs
- * that are written before every replay do not fill the tape. */
+/* A note at the end of the tape that a write of the same elements makes obsolete, or NULL. So
+ * inputs that are written before every replay do not fill the tape. */
 static tape_record *obsolete_note(const tape_use *u, const tile_array *array) {
     const tape *t = u->record;
     for (int32_t i = t->count - 1; i >= 0 && t->record[i]->kind == TAPE_OUTSIDE; i--) {
@@ -190,8 +190,8 @@ static void let_go(tape_use *u) {
     tile_storage_release(u->storage);
 }
 
-void tape_spare_uses(tape *t) {
-    while (t->uses) {
+void tape_spare_uses(tape *t, const tape_use *older) {
+    while (t->uses != older) {
         tape_use *u = t->uses;
         t->uses = u->next;
         let_go(u);

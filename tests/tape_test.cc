@@ -1334,4 +1334,39 @@ TEST(TapeMemory, TheLimitOfTheContextStopsATapeThatKeepsTooMuch) {
     tile_context_destroy(ctx);
 }
 
+/* A launch that fails has not used its arrays: a gradient can still be asked for. */
+TEST(TapeMemory, AFailedLaunchIsNoUseOfItsArrays) {
+    tile_context *ctx = nullptr;
+    const tile_context_options options = {1, 0};
+    ASSERT_EQ(TILE_OK, tile_context_create(&options, &ctx));
+    tile_array *x = nullptr;
+    ASSERT_EQ(TILE_OK, tile_array_create(ctx, TILE_F32, TILE_SHAPE(64), &x));
+    tile_builder *b = tile_kernel_begin(ctx, "square");
+    const tile_param p = tile_array_param(b, "p", TILE_F32, 1);
+    const tile_offset at = TILE_AT(tile_block_start(b, 0, 64));
+    const tile v = tile_load(p, TILE_SHAPE(64), at);
+    tile_store(p, tile_mul(v, v), at);
+    tile_kernel *k = nullptr;
+    ASSERT_EQ(TILE_OK, tile_kernel_end(b, &k)) << tile_last_error();
+    tape *record = nullptr;
+    ASSERT_EQ(TILE_OK, tape_create(ctx, nullptr, &record));
+    tile_status status = TILE_E_MEMORY;
+    int failures = 0;
+    for (int n = 1; status; n++) {
+        ASSERT_LT(n, 1000);
+        tile_fail_allocation(n);
+        status = tile_launch(record, k, TILE_GRID(1), TILE_ARGS(x));
+        tile_fail_allocation(0);
+        if (!status) break;
+        failures++;
+        ASSERT_EQ(TILE_OK, tile_array_request_grad(x)) << tile_last_error();
+    }
+    EXPECT_GT(failures, 0);
+    EXPECT_EQ(1, tape_length(record));
+    tape_destroy(record);
+    tile_array_destroy(x);
+    tile_kernel_destroy(k);
+    tile_context_destroy(ctx);
+}
+
 } // namespace
