@@ -1,5 +1,5 @@
 /* elementwise_golden_test.cc: values and derivatives of the elementwise rows against 60-digit
- * numbers (tests/data/ops/elementwise, made apart from this code) and against central differences.
+ * numbers (tests/data/golden/ops/elementwise, made apart from this code), central differences.
  *
  * The derivative formulas are compiled here as C++ over functions that run the rows' own strips, as
  * CUDA's ahead-of-time adjoints do; the parser and the executors have tests of their own. */
@@ -131,7 +131,7 @@ struct Case {
 
 std::vector<Case> cases() {
     std::vector<Case> list;
-    std::stringstream text(contents("tests/data/ops/cases.txt"));
+    std::stringstream text(contents("tests/data/golden/ops/cases.txt"));
     for (std::string line; std::getline(text, line);) {
         std::map<std::string, std::string> field;
         std::stringstream words(line);
@@ -165,7 +165,7 @@ bool matches(double got, double wanted, double limit, double absolute, bool sign
 }
 
 void check_case(const Case &c) {
-    const std::string folder = "tests/data/ops/elementwise/" + c.op + "/";
+    const std::string folder = "tests/data/golden/ops/elementwise/" + c.op + "/";
     const Row &row = rows().at(c.op);
     const char *names[] = {"a", "b", "c"};
     std::vector<Numbers> in, wanted = {load<double>(folder + "y.npy")};
