@@ -106,10 +106,18 @@ static bool someone_needs(const tile_storage *s, tile_range range) {
     return false;
 }
 
+/* Whether blocks differ along an axis that the kernel does not ask for: they do the same again. */
+static bool repeats(const tile_kernel *kernel, const int64_t *grid) {
+    for (int g = 0; g < TILE_GRID_RANK; g++)
+        if (grid[g] > 1 && !(kernel->axes >> g & 1u)) return true;
+    return false;
+}
+
 /* Whether parameter k alone overwrites every byte of its storage, after its own reads. */
 static bool replaces(const launch *l, int k) {
     const tile_array *a = l->array[k];
     if (a->storage->exposed || (l->kernel->reads_after_write >> k & 1u)) return false;
+    if ((l->kernel->reads >> k & 1u) && repeats(l->kernel, l->grid)) return false;
     if (!tile_array_is_whole(a)) return false;
     if (!tile_cover_is_whole(&l->kernel->stores[k], l->grid, a->shape.extent)) return false;
     for (int j = 0; j < l->count; j++)
@@ -186,8 +194,7 @@ static bool ranges_meet(const tile_array *a, const tile_array *b) {
 /* Which parameters are the same array, and whether the others stay out of each other's way. */
 static void find_classes(const tape_record *r, tile_adjoint_key *key) {
     key->apart = true;
-    for (int g = 0; g < TILE_GRID_RANK; g++) /* blocks that differ along an axis nobody asks for */
-        if (r->grid[g] > 1 && !(r->kernel->axes >> g & 1u)) key->apart = false;
+    if (repeats(r->kernel, r->grid)) key->apart = false;
     for (int k = 0; k < r->count; k++) {
         const tile_array *a = r->operand[k].array;
         key->same[k] = (int8_t)k;

@@ -1334,6 +1334,40 @@ TEST(TapeMemory, TheLimitOfTheContextStopsATapeThatKeepsTooMuch) {
     tile_context_destroy(ctx);
 }
 
+TEST_F(TapeTest, PreviousValuesAreTheOldOnesWhenTheBufferIsReplaced) {
+    tile_array *x = active({3, 4}), *y = zeros(2), *was = zeros(2);
+    /* needs x, so that the whole overwrite below takes a fresh buffer */
+    ASSERT_EQ(TILE_OK, launch(square(), x, y)) << tile_last_error();
+    tile_kernel *k = kernel("swap", [](tile_builder *b) {
+        const tile_param px = tile_array_param(b, "x", TILE_F64, 1);
+        const tile_param pw = tile_array_param(b, "was", TILE_F64, 1);
+        const tile one = tile_ones(b, TILE_F64, TILE_SHAPE(2));
+        tile_store(pw, tile_atomic_add(px, one, TILE_AT_ZERO), TILE_AT_ZERO);
+        tile_store(px, one, TILE_AT_ZERO);
+    });
+    ASSERT_EQ(TILE_OK, tile_launch(record, k, TILE_GRID(1), TILE_ARGS(x, was)));
+    EXPECT_EQ(Reals({3, 4}), read(was));
+    EXPECT_EQ(Reals({1, 1}), read(x));
+}
+
+TEST_F(TapeTest, BlocksThatDoTheSameThingTwiceCountTwice) {
+    /* y += x in three blocks that differ along an axis nobody asks for: y + 3 x */
+    tile_array *x = active({3, 4}), *y = active({1, 2}), *loss = zeros(1);
+    tile_kernel *k = kernel("add_in_place", [](tile_builder *b) {
+        const tile_param px = tile_array_param(b, "x", TILE_F64, 1);
+        const tile_param py = tile_array_param(b, "y", TILE_F64, 1);
+        const tile_offset at = TILE_AT(tile_block_start(b, 0, 2));
+        const tile xs = tile_load(px, TILE_SHAPE(2), at), ys = tile_load(py, TILE_SHAPE(2), at);
+        tile_store(py, tile_expr("ys + xs", ys, xs), at);
+    });
+    ASSERT_EQ(TILE_OK, tile_launch(record, k, TILE_GRID(1, 3), TILE_ARGS(x, y)));
+    EXPECT_EQ(Reals({10, 14}), read(y));
+    ASSERT_EQ(TILE_OK, tape_sum(record, y, loss)) << tile_last_error();
+    ASSERT_EQ(TILE_OK, tape_backward(record, loss)) << tile_last_error();
+    EXPECT_EQ(Reals({3, 3}), grad(x));
+    EXPECT_EQ(Reals({1, 1}), grad(y));
+}
+
 /* A launch that fails has not used its arrays: a gradient can still be asked for. */
 TEST(TapeMemory, AFailedLaunchIsNoUseOfItsArrays) {
     tile_context *ctx = nullptr;
