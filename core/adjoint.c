@@ -83,7 +83,8 @@ static tile spread(tile_adjoint *a, tile t, tile like) {
 }
 
 void tile_adjoint_add_to(tile_adjoint *a, int32_t value, tile contribution) {
-    if (a->b->status || !tile_is_good(contribution)) return;
+    /* A value that no gradient passes may be seen from places that its sum may not be. */
+    if (a->b->status || !tile_is_good(contribution) || !a->wants[value]) return;
     tile *sum = &a->adjoint[value];
     if (!tile_is_good(*sum)) {
         *sum = contribution;

@@ -130,12 +130,16 @@ tile_array *tile_array_hold(tile_array *array) {
     return array;
 }
 
-void tile_array_destroy(tile_array *array) {
+void tile_array_release(tile_array *array) {
     if (!array || --array->refs > 0) return;
-    tile_array_destroy(array->grad);
-    tile_array_destroy(array->row);
+    tile_array_release(array->grad);
+    tile_array_release(array->row);
     tile_storage_release(array->storage);
     tile_free(array);
+}
+
+void tile_array_destroy(tile_array *array) {
+    if (array && !array->lent) tile_array_release(array);
 }
 
 tile_dtype tile_array_dtype(const tile_array *array) {
@@ -153,8 +157,10 @@ int64_t tile_array_count(const tile_array *array) {
 
 static tile_status make_grad_handle(tile_array *array) {
     if (array->grad) return TILE_OK;
-    return tile_array_over(array->storage->grad, array->shape, array->stride, array->offset,
-                           &array->grad);
+    TILE_TRY(tile_array_over(array->storage->grad, array->shape, array->stride, array->offset,
+                             &array->grad));
+    array->grad->lent = true;
+    return TILE_OK;
 }
 
 static void drop_grad(tile_storage *storage) {

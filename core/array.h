@@ -54,6 +54,7 @@ struct tile_array {
     /* What follows from the fields above, found once: every launch asks for it. */
     int64_t count;
     tile_range range; /* bytes from the first to the last element; empty for an empty array */
+    bool lent;        /* its owner alone destroys it: a gradient, a retained adjoint */
     bool folded;      /* two places can be one element: stride 0 or overlap; conservative */
 };
 
@@ -71,8 +72,9 @@ void tile_storage_release(tile_storage *storage); /* NULL is fine */
 tile_status tile_array_over(tile_storage *storage, tile_shape shape, const int64_t *stride,
                             int64_t offset, tile_array **array) TILE_MUST_USE;
 
-/* One more reference to an array; tile_array_destroy gives it back. */
+/* One more reference to an array; tile_array_release gives it back. */
 tile_array *tile_array_hold(tile_array *array);
+void tile_array_release(tile_array *array); /* NULL is fine */
 
 /* Whether the array's elements are exactly the storage's bytes in C order. */
 bool tile_array_is_whole(const tile_array *array);

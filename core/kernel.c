@@ -199,7 +199,11 @@ static bool check_next(tile_builder *b, const tile_loop *loop, const tile_list *
 
 void(tile_loop_end)(tile_loop *loop, tile_list next) {
     tile_builder *b = loop ? loop->builder : NULL;
-    if (!b || b->status || loop->node < 0) return;
+    if (!b || b->status) return;
+    if (loop->node < 0) {
+        tile_builder_fail(b, TILE_E_STATE, "tile_loop_end: the loop has ended already");
+        return;
+    }
     if (b->region != b->program.node[loop->node].region) {
         tile_builder_fail(b, TILE_E_STATE, "tile_loop_end: another loop inside has not ended");
         return;
@@ -271,7 +275,7 @@ static tile_status end_with(tile_builder *b, tile_kernel **kernel) {
 }
 
 tile_status(tile_kernel_end)(tile_builder *b, tile_kernel **kernel) {
-    TILE_CHECK(b, TILE_E_ARGUMENT, "tile_kernel_end: no builder: %s", tile_last_error());
+    TILE_CHECK(b, TILE_E_ARGUMENT, "tile_kernel_end: b is NULL: tile_kernel_begin gave no builder");
     const tile_status status = end_with(b, kernel);
     tile_builder_destroy(b);
     return status;

@@ -235,6 +235,8 @@ static void find_active(const tape_record *r, tile_adjoint_key *key) {
             if (carries || r->operand[k].use->active)
                 key->upstream |= (uint32_t)1 << k | (uint32_t)1 << key->same[k];
     if (carries && !key->apart) key->active |= floats & reads_of_written(r);
+    for (int k = 0; k < r->count; k++) /* a class goes by its first member */
+        if (key->active >> k & 1u) key->active |= (uint32_t)1 << key->same[k];
     if (r->foreign) key->active = 0;
 }
 

@@ -73,8 +73,8 @@ void tape_record_drop_values(tape_record *r) {
 
 void tape_record_drop(tape_record *r) {
     tape_record_drop_values(r);
-    for (int32_t k = 0; k < r->count; k++) tile_array_destroy(r->operand[k].array);
-    tile_array_destroy(r->retained);
+    for (int32_t k = 0; k < r->count; k++) tile_array_release(r->operand[k].array);
+    tile_array_release(r->retained);
     tile_kernel_destroy(r->kernel);
 }
 
@@ -145,6 +145,7 @@ tile_status tape_retain(tape *t, tile_array *array, tile_array **adjoint) {
     tape_record *r = use ? tape_record_new(t, TAPE_RETAIN, 1) : NULL;
     if (!r) return TILE_E_MEMORY;
     TILE_TRY(tile_array_create(t->ctx, array->storage->dtype, array->shape, &r->retained));
+    r->retained->lent = true;
     r->operand[0] = (tape_operand){.array = tile_array_hold(array), .use = use};
     tape_record_append(t, r);
     *adjoint = r->retained;

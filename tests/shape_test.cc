@@ -298,7 +298,7 @@ void expect_error(tile_status want, const std::string &part, const std::function
 }
 
 TEST(Shape, ErrorsNameTheCallAndBothShapes) {
-    expect_error(TILE_E_SHAPE, "reshape: [3, 4] has other elements than [5]",
+    expect_error(TILE_E_SHAPE, "reshape: [3, 4] has another number of elements than [5]",
                  [](tile x) { tile_reshape(x, TILE_SHAPE(5)); });
     expect_error(TILE_E_SHAPE, "broadcast: [3, 4] does not broadcast to [4]",
                  [](tile x) { tile_broadcast(x, TILE_SHAPE(4)); });

@@ -1368,6 +1368,66 @@ TEST_F(TapeTest, BlocksThatDoTheSameThingTwiceCountTwice) {
     EXPECT_EQ(Reals({1, 1}), grad(y));
 }
 
+TEST_F(TapeTest, NestedLoopsThatStartFromOneConstantAreExact) {
+    /* y = sum over 2 outer, 3 inner rounds of x[j]^2: dy/dx[j] = 2 * 2 x[j] */
+    tile_array *x = active({1, 2, 3}), *y = zeros(1);
+    tile_kernel *k = kernel("sum_of_sums", [](tile_builder *b) {
+        const tile_param px = tile_array_param(b, "x", TILE_F64, 1);
+        const tile_param py = tile_array_param(b, "y", TILE_F64, 1);
+        const tile zero = tile_real(b, TILE_F64, 0);
+        tile_loop outer = tile_loop_begin(b, tile_int(b, 2), TILE_LIST(zero));
+        const tile sum = outer.carried[0];
+        tile_loop inner = tile_loop_begin(b, tile_int(b, 3), TILE_LIST(zero));
+        const tile part = inner.carried[0];
+        const tile v = tile_load(px, TILE_SCALAR, TILE_AT(inner.index));
+        tile_loop_end(&inner, TILE_LIST(tile_expr("part + v*v", part, v)));
+        tile_loop_end(&outer, TILE_LIST(tile_add(sum, inner.carried[0])));
+        tile_store(py, outer.carried[0], TILE_AT_ZERO);
+    });
+    ASSERT_EQ(TILE_OK, tile_launch(record, k, TILE_GRID(1), TILE_ARGS(x, y))) << tile_last_error();
+    EXPECT_EQ(Reals({28}), read(y));
+    ASSERT_EQ(TILE_OK, tape_backward(record, y)) << tile_last_error();
+    EXPECT_EQ(Reals({4, 8, 12}), grad(x));
+}
+
+TEST_F(TapeTest, AnArrayThatIsWrittenUnderOneNameAndReadUnderAnotherCarriesItsGradient) {
+    /* v is b[1..3]; block i writes v[i] = b[i] w, so b = (2, 2w, 2w^2, 2w^3); w = 3, d sum/dw =
+     * 2 + 4w + 6w^2 = 68. r is b again, never written inside, and declared before q, also b. */
+    tile_array *w = active({3}), *base = reals({2, 5, 5, 5});
+    tile_array *v = nullptr;
+    const int64_t one = 1;
+    ASSERT_EQ(TILE_OK, tile_array_slice(base, &one, TILE_SHAPE(3), nullptr, &v));
+    own(v);
+    tile_kernel *k = kernel("chain", [](tile_builder *b) {
+        const tile_param p = tile_array_param(b, "p", TILE_F64, 1);
+        const tile_param pw = tile_array_param(b, "w", TILE_F64, 1);
+        const tile_param r = tile_array_param(b, "r", TILE_F64, 1);
+        const tile_param q = tile_array_param(b, "q", TILE_F64, 1);
+        const tile at = tile_block_start(b, 0, 1);
+        const tile s = tile_load(pw, TILE_SCALAR, TILE_AT_ZERO);
+        const tile old = tile_load(q, TILE_SHAPE(1), TILE_AT(at));
+        tile_store(r, tile_zeros(b, TILE_F64, TILE_SHAPE(1)), TILE_SHIFT(TILE_AT(at), -9));
+        tile_store(p, tile_expr("old * s", old, s), TILE_AT(at));
+    });
+    ASSERT_EQ(TILE_OK, tile_launch(record, k, TILE_GRID(3), TILE_ARGS(v, w, base, base)))
+        << tile_last_error();
+    EXPECT_EQ(Reals({2, 6, 18, 54}), read(base));
+    tile_array *loss = sum(base);
+    ASSERT_EQ(TILE_OK, tape_backward(record, loss)) << tile_last_error();
+    EXPECT_EQ(Reals({68}), grad(w));
+}
+
+TEST_F(TapeTest, DestroyingAHandleThatBelongsToSomebodyElseDoesNothing) {
+    tile_array *x = active({3}), *y = zeros(1), *adjoint = nullptr;
+    ASSERT_EQ(TILE_OK, launch(square(), x, y));
+    ASSERT_EQ(TILE_OK, tape_retain(record, y, &adjoint));
+    tile_array_destroy(adjoint);
+    tile_array_destroy(tile_array_grad(x));
+    ASSERT_EQ(TILE_OK, tape_backward(record, y)) << tile_last_error();
+    EXPECT_EQ(Reals({6}), grad(x));
+    EXPECT_EQ(Reals({1}), read(adjoint));
+}
+
 /* A launch that fails has not used its arrays: a gradient can still be asked for. */
 TEST(TapeMemory, AFailedLaunchIsNoUseOfItsArrays) {
     tile_context *ctx = nullptr;

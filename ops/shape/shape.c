@@ -47,7 +47,7 @@ static tile_status infer_reshape(tile_infer *in) {
     char text[2][TILE_SHAPE_TEXT];
     TILE_CHECK(in->want_shape.rank >= 0 &&
                    tile_shape_count(in->in_shape[0]) == tile_shape_count(in->want_shape),
-               TILE_E_SHAPE, "reshape: %s has other elements than %s",
+               TILE_E_SHAPE, "reshape: %s has another number of elements than %s",
                tile_shape_text(in->in_shape[0], text[0]), tile_shape_text(in->want_shape, text[1]));
     in->out_shape[0] = in->want_shape;
     in->out_dtype[0] = in->in_dtype[0];
