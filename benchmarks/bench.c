@@ -218,3 +218,13 @@ void bench_agree(const char *what, const hand_grid *g, const float *dense, const
             largest);
     exit(1);
 }
+
+float *bench_field(const hand_grid *g, const float *dense) {
+    float *field = bench_zeros(hand_grid_count(g) * (int64_t)sizeof(float));
+    if (dense != NULL) bench_pack(g, dense, field);
+    return field + hand_grid_origin(g);
+}
+
+void bench_free_field(const hand_grid *g, float *field) {
+    if (field != NULL) free(field - hand_grid_origin(g));
+}

@@ -75,6 +75,10 @@ void bench_noise(float *x, int64_t count, uint64_t seed, double low, double high
 /* Between C order and a field of hand_grid.h. */
 void bench_pack(const hand_grid *g, const float *dense, float *field);
 
+/* A field, filled from a dense array unless that is NULL; the pointer is cell (0, 0). */
+float *bench_field(const hand_grid *g, const float *dense);
+void bench_free_field(const hand_grid *g, float *field); /* NULL is fine */
+
 /* Ends the program when a dense array and a field differ by more than tolerance times the largest
  * element: then there is nothing to compare. */
 void bench_agree(const char *what, const hand_grid *g, const float *dense, const float *field,

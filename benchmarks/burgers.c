@@ -57,36 +57,25 @@ static void problem_end(const burgers_problem *w) {
     }
 }
 
-/* A field, filled from a dense array unless that is NULL; the pointer is cell (0, 0). */
-static float *new_field(const hand_grid *g, const float *dense) {
-    float *field = bench_zeros(hand_grid_count(g) * (int64_t)sizeof(float));
-    if (dense != NULL) bench_pack(g, dense, field);
-    return field + hand_grid_origin(g);
-}
-
-static void free_field(const hand_grid *g, float *field) {
-    if (field != NULL) free(field - hand_grid_origin(g));
-}
-
 static hand_burgers hand_begin(const burgers_problem *w, bool gradient, int threads) {
     hand_burgers h = {.problem = w, .gradient = gradient};
     h.grid = hand_grid_of(w->rows, w->cols, threads);
     h.states = gradient ? w->steps + 1 : 2;
     for (int c = 0; c < COMPONENTS; c++) {
-        for (int64_t t = 0; t < h.states; t++) h.state[t][c] = new_field(&h.grid, NULL);
-        h.first[c] = new_field(&h.grid, w->first[c]);
-        h.seed[c] = new_field(&h.grid, w->seed[c]);
-        for (int i = 0; i < 2; i++) h.d[i][c] = new_field(&h.grid, NULL);
+        for (int64_t t = 0; t < h.states; t++) h.state[t][c] = bench_field(&h.grid, NULL);
+        h.first[c] = bench_field(&h.grid, w->first[c]);
+        h.seed[c] = bench_field(&h.grid, w->seed[c]);
+        for (int i = 0; i < 2; i++) h.d[i][c] = bench_field(&h.grid, NULL);
     }
     return h;
 }
 
 static void hand_end(hand_burgers *h) {
     for (int c = 0; c < COMPONENTS; c++) {
-        for (int64_t t = 0; t < h->states; t++) free_field(&h->grid, h->state[t][c]);
-        free_field(&h->grid, h->first[c]);
-        free_field(&h->grid, h->seed[c]);
-        for (int i = 0; i < 2; i++) free_field(&h->grid, h->d[i][c]);
+        for (int64_t t = 0; t < h->states; t++) bench_free_field(&h->grid, h->state[t][c]);
+        bench_free_field(&h->grid, h->first[c]);
+        bench_free_field(&h->grid, h->seed[c]);
+        for (int i = 0; i < 2; i++) bench_free_field(&h->grid, h->d[i][c]);
     }
 }
 

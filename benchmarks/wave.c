@@ -78,37 +78,26 @@ static void problem_end(const wave_problem *w) {
     free(w->seed);
 }
 
-/* A field, filled from a dense array unless that is NULL; the pointer is cell (0, 0). */
-static float *new_field(const hand_grid *g, const float *dense) {
-    float *field = bench_zeros(hand_grid_count(g) * (int64_t)sizeof(float));
-    if (dense != NULL) bench_pack(g, dense, field);
-    return field + hand_grid_origin(g);
-}
-
-static void free_field(const hand_grid *g, float *field) {
-    if (field != NULL) free(field - hand_grid_origin(g));
-}
-
 static hand_wave hand_begin(const wave_problem *w, wave_mode mode, int threads) {
     hand_wave h = {.problem = w, .grid = hand_grid_of(w->rows, w->cols, threads), .mode = mode};
     h.states = mode == BY_VELOCITY ? w->steps + 2 : BUFFERS;
-    for (int64_t t = 0; t < h.states; t++) h.state[t] = new_field(&h.grid, NULL);
-    for (int i = 0; i < 2; i++) h.first[i] = new_field(&h.grid, w->first[i]);
-    h.v = new_field(&h.grid, w->v);
-    h.s = new_field(&h.grid, w->s);
+    for (int64_t t = 0; t < h.states; t++) h.state[t] = bench_field(&h.grid, NULL);
+    for (int i = 0; i < 2; i++) h.first[i] = bench_field(&h.grid, w->first[i]);
+    h.v = bench_field(&h.grid, w->v);
+    h.s = bench_field(&h.grid, w->s);
     if (mode == FORWARD) return h;
-    h.seed = new_field(&h.grid, w->seed);
-    for (int i = 0; i < BUFFERS; i++) h.d[i] = new_field(&h.grid, NULL);
-    if (mode == BY_VELOCITY) h.dv = new_field(&h.grid, NULL);
+    h.seed = bench_field(&h.grid, w->seed);
+    for (int i = 0; i < BUFFERS; i++) h.d[i] = bench_field(&h.grid, NULL);
+    if (mode == BY_VELOCITY) h.dv = bench_field(&h.grid, NULL);
     h.ring = bench_zeros(wave_hand_ring(&h.grid) * (int64_t)sizeof(float));
     return h;
 }
 
 static void hand_end(hand_wave *h) {
-    for (int64_t t = 0; t < h->states; t++) free_field(&h->grid, h->state[t]);
+    for (int64_t t = 0; t < h->states; t++) bench_free_field(&h->grid, h->state[t]);
     float *const field[] = {h->first[0], h->first[1], h->v,    h->s, h->seed,
                             h->d[0],     h->d[1],     h->d[2], h->dv};
-    for (int f = 0; f < 9; f++) free_field(&h->grid, field[f]);
+    for (int f = 0; f < 9; f++) bench_free_field(&h->grid, field[f]);
     free(h->ring);
 }
 

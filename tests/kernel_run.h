@@ -140,4 +140,15 @@ class KernelRun {
     std::vector<Field *> fields_;
 };
 
+/* A builder call on a tile of shape [3, 4] that is an error: its status, part of its sentence. */
+inline void expect_error(tile_status want, const std::string &part,
+                         const std::function<void(tile)> &f) {
+    Field in = Field::zeros({3, 4});
+    KernelRun run({&in}, [&](tile_builder *, const std::vector<tile_param> &p) {
+        f(tile_load(p[0], TILE_SHAPE(3, 4), TILE_AT_ZERO));
+    });
+    EXPECT_EQ(want, run.status);
+    EXPECT_NE(std::string::npos, run.message.find(part)) << run.message;
+}
+
 #endif

@@ -130,15 +130,6 @@ TEST(Linalg, DotOfATileWithItselfDoublesTheGradient) {
                    [](tile a, tile) { return tile_dot(a, a); }, {25}, {6, 8}, {0});
 }
 
-void expect_error(tile_status want, const std::string &part, const std::function<void(tile)> &f) {
-    Field in = Field::zeros({3, 4});
-    KernelRun run({&in}, [&](tile_builder *, const std::vector<tile_param> &p) {
-        f(tile_load(p[0], TILE_SHAPE(3, 4), TILE_AT_ZERO));
-    });
-    EXPECT_EQ(want, run.status);
-    EXPECT_NE(std::string::npos, run.message.find(part)) << run.message;
-}
-
 TEST(Linalg, ErrorsNameBothOperands) {
     expect_error(TILE_E_SHAPE, "matmul: a is [3, 4], b is [3, 4]",
                  [](tile x) { tile_matmul(x, x); });

@@ -265,15 +265,6 @@ TEST(Reduce, TiesGiveTheWholeGradientToTheFirst) {
                    {1, 2, 3, 0, 0, 0});
 }
 
-void expect_error(tile_status want, const std::string &part, const std::function<void(tile)> &f) {
-    Field in = Field::zeros({3, 4});
-    KernelRun run({&in}, [&](tile_builder *, const std::vector<tile_param> &p) {
-        f(tile_load(p[0], TILE_SHAPE(3, 4), TILE_AT_ZERO));
-    });
-    EXPECT_EQ(want, run.status);
-    EXPECT_NE(std::string::npos, run.message.find(part)) << run.message;
-}
-
 TEST(Reduce, AxesAndTypesThatDoNotExistAreErrors) {
     expect_error(TILE_E_ARGUMENT, "sum: an axis is outside of the rank 2",
                  [](tile x) { tile_sum(x, TILE_AXES(2)); });

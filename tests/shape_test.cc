@@ -288,15 +288,6 @@ TEST(Shape, IotaPassesTheGradientToItsStart) {
                    {5, 6, 7}, {6});
 }
 
-void expect_error(tile_status want, const std::string &part, const std::function<void(tile)> &f) {
-    Field in = Field::zeros({3, 4});
-    KernelRun run({&in}, [&](tile_builder *, const std::vector<tile_param> &p) {
-        f(tile_load(p[0], TILE_SHAPE(3, 4), TILE_AT_ZERO));
-    });
-    EXPECT_EQ(want, run.status);
-    EXPECT_NE(std::string::npos, run.message.find(part)) << run.message;
-}
-
 TEST(Shape, ErrorsNameTheCallAndBothShapes) {
     expect_error(TILE_E_SHAPE, "reshape: [3, 4] has another number of elements than [5]",
                  [](tile x) { tile_reshape(x, TILE_SHAPE(5)); });
