@@ -33,7 +33,7 @@ static uint32_t class_bit(const field_plan *f, int param) {
 
 /* Whether the load moves with the field in every dimension, and whole. */
 static bool is_full(const field_plan *f, const tile_access_window *w) {
-    const tile_field *field = &f->a->field;
+    const tile_field_form *field = &f->a->field;
     if (w->rank != field->rank) return false;
     for (int d = 0; d < w->rank; d++) {
         if (w->extent[d] != field->core[d]) return false;
@@ -45,7 +45,7 @@ static bool is_full(const field_plan *f, const tile_access_window *w) {
 /* Windows of one array that do not move with the blocks in some dimension: equal or apart. */
 static bool groups_fit(const field_plan *f, const tile_access_window *v,
                        const tile_access_window *w) {
-    const tile_field *field = &f->a->field;
+    const tile_field_form *field = &f->a->field;
     bool equal = true, apart = false;
     for (int d = 0; d < v->rank; d++) {
         if (v->at[d].uniform != w->at[d].uniform) return false;

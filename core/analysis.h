@@ -31,13 +31,13 @@ typedef enum tile_variance {
  * dimension. Each value's extent in a dimension is core[d] + extra (a halo that sub-tiles at
  * constant offsets pick from) or 1. Each array is written at most once, through windows of
  * exactly the core, and an array that is written is read only at exactly the same window. */
-typedef struct tile_field {
+typedef struct tile_field_form {
     bool ok;
     const char *why; /* when not: the first reason, for tests and printing */
     int rank;
     int64_t core[TILE_RANK_MAX];
     int axis[TILE_RANK_MAX];
-} tile_field;
+} tile_field_form;
 
 typedef struct tile_analysis {
     int32_t *order; /* nodes as they run: a loop, then its body */
@@ -45,7 +45,7 @@ typedef struct tile_analysis {
     tile_variance *variance; /* per value */
     tile_affine *affine;     /* per value; known false where it is none */
     bool *flat; /* per value: uniform and the same in every element, found on one element */
-    tile_field field;
+    tile_field_form field;
     unsigned reads[TILE_PROGRAM_PARAMS]; /* per array parameter: bit per tile_access */
     uint64_t written;                    /* array parameters that are written */
     uint64_t uniform;    /* array parameters with loads that count as uniform; when one of them is

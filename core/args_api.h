@@ -196,6 +196,7 @@ static inline tile_arg tile_arg_same_(tile_arg arg) {
 #define tile_grid_size(...) (tile_here(__FILE__, __LINE__), tile_grid_size(__VA_ARGS__))
 #define tile_int(...) (tile_here(__FILE__, __LINE__), tile_int(__VA_ARGS__))
 #define tile_real(...) (tile_here(__FILE__, __LINE__), tile_real(__VA_ARGS__))
+#define tile_set_space(...) (tile_here(__FILE__, __LINE__), tile_set_space(__VA_ARGS__))
 #define tile_loop_begin(...) (tile_here(__FILE__, __LINE__), tile_loop_begin(__VA_ARGS__))
 #define tile_loop_end(...) (tile_here(__FILE__, __LINE__), tile_loop_end(__VA_ARGS__))
 #endif

@@ -3,21 +3,34 @@
 
 #include "core/dtype.h"
 #include "core/status.h"
+#include "core/struct_dtype.h"
 
 static const int64_t bytes_max = (int64_t)1 << 62;
 
 /* What an array that wraps no memory because it is empty points to. */
 static _Alignas(64) char nothing[64];
 
+tile_status tile_array_check_ranks(const char *call, tile_dtype dtype, tile_shape shape) {
+    const tile_struct_info *info = tile_struct_of(dtype);
+    for (int k = 0; info && k < info->count; k++)
+        TILE_CHECK(shape.rank + info->member[k].shape.rank <= TILE_RANK_MAX, TILE_E_ARGUMENT,
+                   "%s: rank is %d, member %s of %s has rank %d: more than %d together", call,
+                   shape.rank, info->member[k].name, info->name, info->member[k].shape.rank,
+                   TILE_RANK_MAX);
+    return TILE_OK;
+}
+
 static tile_status check_new(const char *call, const tile_context *ctx, tile_dtype dtype,
                              tile_shape shape, tile_array *const *array) {
     char text[TILE_SHAPE_TEXT];
     TILE_CHECK(ctx, TILE_E_ARGUMENT, "%s: ctx is NULL", call);
     TILE_CHECK(array, TILE_E_ARGUMENT, "%s: array is NULL", call);
-    TILE_CHECK(tile_dtype_valid(dtype), TILE_E_DTYPE, "%s: dtype is %d, wanted 0 to %d", call,
-               (int)dtype, (int)TILE_DTYPES - 1);
+    TILE_CHECK(tile_dtype_valid(dtype) || tile_struct_of(dtype), TILE_E_DTYPE,
+               "%s: dtype is %d, wanted 0 to %d or a struct's", call, (int)dtype,
+               (int)TILE_DTYPES - 1);
     TILE_CHECK(shape.rank >= 0 && shape.rank <= TILE_RANK_MAX, TILE_E_ARGUMENT,
                "%s: rank is %d, wanted 0 to %d", call, shape.rank, (int)TILE_RANK_MAX);
+    TILE_TRY(tile_array_check_ranks(call, dtype, shape));
     const int64_t count = tile_shape_count(shape);
     TILE_CHECK(count >= 0 && count <= bytes_max / (int64_t)tile_dtype_size(dtype), TILE_E_ARGUMENT,
                "%s: shape is %s, wanted extents from 0 and at most 2^62 bytes", call,
@@ -38,11 +51,11 @@ static void keep_strides(tile_array *array, const int64_t *stride) {
     }
 }
 
-static tile_status check_places(const tile_storage *storage, tile_shape shape,
+static tile_status check_places(const tile_storage *storage, tile_dtype dtype, tile_shape shape,
                                 const int64_t *stride, int64_t offset) {
     char text[TILE_SHAPE_TEXT];
     int64_t c_order[TILE_RANK_MAX];
-    const int64_t size = (int64_t)tile_dtype_size(storage->dtype);
+    const int64_t size = (int64_t)tile_dtype_size(dtype);
     const int64_t elements = (int64_t)storage->bytes / size, count = tile_shape_count(shape);
     TILE_CHECK(count >= 0, TILE_E_ARGUMENT, "tile_array_strided: shape is malformed: rank %d, %s",
                shape.rank, tile_shape_text(shape, text));
@@ -62,13 +75,16 @@ static tile_status check_places(const tile_storage *storage, tile_shape shape,
     return TILE_OK;
 }
 
-tile_status tile_array_over(tile_storage *storage, tile_shape shape, const int64_t *stride,
-                            int64_t offset, tile_array **array) {
-    TILE_TRY(check_places(storage, shape, stride, offset));
+tile_status tile_array_over(tile_storage *storage, tile_dtype dtype, tile_shape shape,
+                            const int64_t *stride, int64_t offset, tile_array **array) {
+    TILE_TRY(check_places(storage, dtype, shape, stride, offset));
     tile_array *made = tile_alloc(sizeof *made);
     if (!made) return TILE_E_MEMORY;
-    *made = (tile_array){
-        .refs = 1, .storage = tile_storage_hold(storage), .shape = shape, .offset = offset};
+    *made = (tile_array){.refs = 1,
+                         .storage = tile_storage_hold(storage),
+                         .dtype = dtype,
+                         .shape = shape,
+                         .offset = offset};
     keep_strides(made, stride);
     tile_array_measure(made);
     *array = made;
@@ -81,7 +97,7 @@ tile_status tile_array_create(tile_context *ctx, tile_dtype dtype, tile_shape sh
     const size_t bytes = (size_t)tile_shape_count(shape) * tile_dtype_size(dtype);
     tile_storage *storage;
     TILE_TRY(tile_storage_create(ctx, dtype, bytes, NULL, &storage));
-    const tile_status status = tile_array_over(storage, shape, NULL, 0, array);
+    const tile_status status = tile_array_over(storage, dtype, shape, NULL, 0, array);
     tile_storage_release(storage);
     return status;
 }
@@ -120,7 +136,7 @@ tile_status tile_array_wrap(tile_context *ctx, tile_dtype dtype, tile_shape shap
         return made;
     }
     storage->exposed = true;
-    const tile_status status = tile_array_over(storage, shape, strides, 0, array);
+    const tile_status status = tile_array_over(storage, dtype, shape, strides, 0, array);
     tile_storage_release(storage);
     return status;
 }
@@ -134,6 +150,9 @@ void tile_array_release(tile_array *array) {
     if (!array || --array->refs > 0) return;
     tile_array_release(array->grad);
     tile_array_release(array->row);
+    const tile_struct_info *info = array->field ? tile_struct_of(array->dtype) : NULL;
+    for (int k = 0; info && k < info->count; k++) tile_array_release(array->field[k]);
+    tile_free(array->field);
     tile_storage_release(array->storage);
     tile_free(array);
 }
@@ -143,7 +162,7 @@ void tile_array_destroy(tile_array *array) {
 }
 
 tile_dtype tile_array_dtype(const tile_array *array) {
-    return array ? array->storage->dtype : TILE_DTYPES;
+    return array ? array->dtype : TILE_DTYPES;
 }
 
 tile_shape tile_array_shape(const tile_array *array) {
@@ -157,8 +176,8 @@ int64_t tile_array_count(const tile_array *array) {
 
 static tile_status make_grad_handle(tile_array *array) {
     if (array->grad) return TILE_OK;
-    TILE_TRY(tile_array_over(array->storage->grad, array->shape, array->stride, array->offset,
-                             &array->grad));
+    TILE_TRY(tile_array_over(array->storage->grad, array->dtype, array->shape, array->stride,
+                             array->offset, &array->grad));
     array->grad->lent = true;
     return TILE_OK;
 }
@@ -171,9 +190,9 @@ static void drop_grad(tile_storage *storage) {
 tile_status tile_array_request_grad(tile_array *array) {
     TILE_CHECK(array, TILE_E_ARGUMENT, "tile_array_request_grad: array is NULL");
     tile_storage *storage = array->storage;
-    TILE_CHECK(tile_is_float(storage->dtype), TILE_E_DTYPE,
+    TILE_CHECK(tile_has_gradient(array->dtype), TILE_E_DTYPE,
                "tile_array_request_grad: array is %s, wanted a float dtype",
-               tile_dtype_name(storage->dtype));
+               tile_dtype_name(array->dtype));
     if (storage->grad) return make_grad_handle(array);
     TILE_CHECK(!storage->watchers, TILE_E_STATE,
                "tile_array_request_grad: array was used on a tape before");
@@ -186,6 +205,7 @@ tile_status tile_array_request_grad(tile_array *array) {
 }
 
 tile_array *tile_array_grad(tile_array *array) {
-    if (!array || !array->storage->grad || make_grad_handle(array)) return NULL;
+    if (!array || !array->storage->grad || !tile_has_gradient(array->dtype)) return NULL;
+    if (make_grad_handle(array)) return NULL;
     return array->grad;
 }

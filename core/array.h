@@ -46,11 +46,13 @@ struct tile_storage {
 struct tile_array {
     int64_t refs; /* the handle's and those of tapes; not atomic, as in kernels */
     tile_storage *storage;
+    tile_dtype dtype; /* the storage's, or that of a member of its structs */
     tile_shape shape;
     int64_t stride[TILE_RANK_MAX]; /* elements, never negative; as in C order where extent <= 1 */
-    int64_t offset;                /* elements from the storage's first byte */
+    int64_t offset;                /* elements of dtype from the storage's first byte */
     tile_array *grad;              /* made when asked for */
     tile_array *row;               /* the same elements as rank 1, made when asked for */
+    tile_array **field;            /* views of the members of its structs, made when asked for */
     /* What follows from the fields above, found once: every launch asks for it. */
     int64_t count;
     tile_range range; /* bytes from the first to the last element; empty for an empty array */
@@ -69,8 +71,9 @@ void tile_storage_release(tile_storage *storage); /* NULL is fine */
  *
  * errors   TILE_E_ARGUMENT a malformed shape or a negative stride; TILE_E_SHAPE a place outside the
  *          storage; TILE_E_MEMORY */
-tile_status tile_array_over(tile_storage *storage, tile_shape shape, const int64_t *stride,
-                            int64_t offset, tile_array **array) TILE_MUST_USE;
+tile_status tile_array_over(tile_storage *storage, tile_dtype dtype, tile_shape shape,
+                            const int64_t *stride, int64_t offset,
+                            tile_array **array) TILE_MUST_USE;
 
 /* One more reference to an array; tile_array_release gives it back. */
 tile_array *tile_array_hold(tile_array *array);
@@ -87,6 +90,19 @@ bool tile_array_is_contiguous(const tile_array *array);
  * errors   TILE_E_MEMORY */
 tile_status tile_array_row(tile_array *array, tile_array **row) TILE_MUST_USE;
 
+/* The view of member k of an array of structs; kept by the array. Any thread.
+ *
+ * errors   TILE_E_MEMORY */
+tile_status tile_array_member(tile_array *array, int k, tile_array **view) TILE_MUST_USE;
+
+/* Whether the members of a struct type fit into an array of a shape: ranks add up. */
+tile_status tile_array_check_ranks(const char *call, tile_dtype dtype,
+                                   tile_shape shape) TILE_MUST_USE;
+
+/* What an array consists of: itself, or the members of its structs, as views that hold nothing. */
+int tile_array_part_count(const tile_array *array);
+tile_array tile_array_part(const tile_array *array, int k);
+
 /* Fills what follows from an array's other fields. */
 void tile_array_measure(tile_array *array);
 
@@ -101,7 +117,7 @@ static inline bool tile_array_overlaps_itself(const tile_array *array) {
 /* Address of the first element now. */
 static inline void *tile_array_address(const tile_array *array) {
     return (char *)array->storage->buffer->data +
-           (size_t)array->offset * tile_dtype_size(array->storage->dtype);
+           (size_t)array->offset * tile_dtype_size(array->dtype);
 }
 
 /* Number of elements of a shape, or -1 when it is malformed or too large (beyond 2^62, also without
@@ -115,6 +131,18 @@ void tile_shape_strides(tile_shape shape, int64_t *stride);
 /* The place of the last element, sum of (extent - 1) * stride; -1 when there is no element, a
  * stride is negative or the place is beyond 2^62. */
 int64_t tile_shape_last(tile_shape shape, const int64_t *stride);
+
+/* The places of strided memory: strides and size in elements and bytes of an element. */
+typedef struct tile_places {
+    int rank;
+    const int64_t *extent, *stride;
+    int64_t size;
+} tile_places;
+
+/* Whether two never share a byte although their ranges meet, because they go in steps of one period
+ * through different parts of it: members of structs, columns. gap: bytes from the first place of a
+ * to the first of b. false: not known. */
+bool tile_places_interleave(const tile_places *a, const tile_places *b, int64_t gap);
 
 /* "[2, 3]" into text; returns text. */
 enum { TILE_SHAPE_TEXT = 160 };

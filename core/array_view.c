@@ -39,7 +39,7 @@ tile_status tile_array_slice(tile_array *base, const int64_t *start, tile_shape 
         stride[d] = shape.extent[d] > 1 ? base->stride[d] * by : base->stride[d];
         offset += start[d] * base->stride[d];
     }
-    return tile_array_over(base->storage, shape, count ? stride : NULL, offset, view);
+    return tile_array_over(base->storage, base->dtype, shape, count ? stride : NULL, offset, view);
 }
 
 tile_status tile_array_strided(tile_array *base, int64_t offset, tile_shape shape,
@@ -48,13 +48,14 @@ tile_status tile_array_strided(tile_array *base, int64_t offset, tile_shape shap
                base ? "view" : "base");
     int64_t place;
     TILE_CHECK(strides || shape.rank == 0, TILE_E_ARGUMENT, "tile_array_strided: strides is NULL");
+    TILE_TRY(tile_array_check_ranks("tile_array_strided", base->dtype, shape));
     TILE_CHECK(!__builtin_add_overflow(base->offset, offset, &place), TILE_E_SHAPE,
                "tile_array_strided: offset %lld is outside the storage", (long long)offset);
-    return tile_array_over(base->storage, shape, strides, place, view);
+    return tile_array_over(base->storage, base->dtype, shape, strides, place, view);
 }
 
 static tile_range find_range(const tile_array *array) {
-    const int64_t size = (int64_t)tile_dtype_size(array->storage->dtype);
+    const int64_t size = (int64_t)tile_dtype_size(array->dtype);
     const int64_t last = tile_shape_last(array->shape, array->stride);
     const tile_range range = {array->offset * size, (array->offset + last + 1) * size};
     return range;
@@ -75,7 +76,7 @@ tile_status tile_array_row(tile_array *array, tile_array **row) {
     if (*row) return TILE_OK;
     const tile_shape shape = {.rank = 1, .extent = {tile_array_count(array)}};
     tile_array *made, *other = NULL;
-    TILE_TRY(tile_array_over(array->storage, shape, NULL, array->offset, &made));
+    TILE_TRY(tile_array_over(array->storage, array->dtype, shape, NULL, array->offset, &made));
     const bool first = __atomic_compare_exchange_n(&array->row, &other, made, false,
                                                    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
     if (!first) tile_array_destroy(made);
@@ -84,7 +85,7 @@ tile_status tile_array_row(tile_array *array, tile_array **row) {
 }
 
 bool tile_array_is_whole(const tile_array *array) {
-    const size_t size = tile_dtype_size(array->storage->dtype);
+    const size_t size = tile_dtype_size(array->dtype);
     const size_t bytes = (size_t)tile_array_count(array) * size;
     return array->offset == 0 && bytes == array->storage->bytes && tile_array_is_contiguous(array);
 }

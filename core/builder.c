@@ -8,6 +8,7 @@
 #include "core/array.h"
 #include "core/memory.h"
 #include "core/status.h"
+#include "core/struct_tile.h"
 
 enum { TILE_ELEMENTS_MAX = 1 << 24, INPUTS_MAX = 32, HASH_MIN = 64 };
 
@@ -23,14 +24,16 @@ void tile_here(const char *file, int line) {
 static const tile nothing = {NULL, -1};
 
 bool tile_is_good(tile t) {
-    return t.builder && t.id >= 0;
+    return t.builder && t.id >= 0 && (!tile_is_struct(t) || tile_struct_value_of(t));
 }
 
 tile_dtype tile_dtype_of(tile t) {
+    if (tile_is_struct(t)) return tile_struct_value_of(t)->dtype;
     return t.builder->program.value[t.id].dtype;
 }
 
 tile_shape tile_shape_of_tile(tile t) {
+    if (tile_is_struct(t)) return tile_struct_value_of(t)->shape;
     return t.builder->program.value[t.id].shape;
 }
 
@@ -89,6 +92,11 @@ static bool check_operand(tile_builder *b, const char *op, tile t, int k) {
     if (t.builder != b) {
         tile_builder_fail(b, TILE_E_ARGUMENT, "%s: operand %d is a tile of another kernel", op,
                           k + 1);
+        return false;
+    }
+    if (tile_is_struct(t) && tile_struct_value_of(t)) {
+        tile_builder_fail(b, TILE_E_DTYPE, "%s: operand %d is %s, wanted a member of it", op, k + 1,
+                          tile_dtype_name(tile_dtype_of(t)));
         return false;
     }
     if (t.id < 0 || t.id >= b->program.value_count) {
@@ -340,6 +348,8 @@ static tile append(tile_builder *b, const draft *d) {
         if (id < 0) return fail_with_last(b, TILE_E_MEMORY);
         if (!k) first.id = p->node[node].out = id;
     }
+    if (d->node.op->access > TILE_ACCESS_TAKE && first.id >= 0) /* previous values */
+        p->value[first.id].shared = p->value[d->in[d->infer.n_in - 1]].shared;
     if (tile_node_has_effect(p, &p->node[node])) b->epoch++;
     if (note_node(b, node)) return fail_with_last(b, TILE_E_MEMORY);
     return first;
@@ -349,6 +359,7 @@ tile tile_emit(tile_builder *b, const tile_emission *e) {
     if (!b) return nothing;
     if (b->status) return (tile){b, -1};
     if (!e->op) return tile_builder_fail(b, TILE_E_ARGUMENT, "an op that is not registered");
+    if (tile_takes_struct(e)) return tile_emit_struct(b, e);
     draft d = {.node = {.op = e->op,
                         .param = -1,
                         .region = -1,
@@ -360,6 +371,7 @@ tile tile_emit(tile_builder *b, const tile_emission *e) {
     if (!add_operands(b, &d, e)) return (tile){b, -1};
     if (e->op->access ? !add_array(b, &d, e) : !add_tile_offsets(b, &d, e)) return (tile){b, -1};
     if (!complete(b, &d, e)) return (tile){b, -1};
+    if (e->op->indexed) b->program.value[d.in[0]].shared = true;
     if (is_reusable(&d.node)) {
         const int32_t equal =
             find_equal(b, &d.node, d.in, d.infer.out_dtype[0], d.infer.out_shape[0]);

@@ -4,6 +4,21 @@
 
 #include "core/program.h"
 
+/* An argument of a launch: the program's parameters from first on, one or a struct's members. */
+typedef struct tile_launch_arg {
+    int32_t first;
+    tile_dtype dtype; /* of an array */
+    int rank;
+    char name[TILE_NAME_BYTES];
+} tile_launch_arg;
+
+/* A struct tile: a value for each member. */
+typedef struct tile_struct_value {
+    tile_dtype dtype;
+    tile_shape shape;
+    int32_t part[TILE_MEMBERS_MAX];
+} tile_struct_value;
+
 struct tile_builder {
     tile_context *ctx;
     tile_program program;
@@ -13,6 +28,10 @@ struct tile_builder {
     int32_t epoch; /* effects so far */
     int32_t *hash; /* open table of pure nodes, for reuse of equal ones */
     int32_t hash_capacity;
+    tile_launch_arg arg[TILE_PARAMS_MAX];
+    int32_t arg_count;
+    tile_struct_value *structs;
+    int32_t struct_count, struct_capacity;
     const char *file; /* where the adjoint's or a formula's nodes come from; NULL: tile_here */
     int line;
 };
@@ -53,6 +72,11 @@ tile tile_builder_loop_result(tile_builder *b, int32_t loop, int k);
 
 /* A structure node without inputs and with one rank-0 result, in the kernel's body. */
 tile tile_builder_add_structure(tile_builder *b, const tile_node *node, tile_dtype dtype);
+
+/* Adds an argument that stands for count parameters like info, all of the argument's name. The
+ * first one's index, or -1 with the builder's error set. */
+int32_t tile_builder_add_param(tile_builder *b, const char *call, const tile_param_info *info,
+                               const char *name, int count);
 
 /* The rank-0 value of scalar parameter index. */
 tile tile_builder_scalar_param(tile_builder *b, int32_t index);

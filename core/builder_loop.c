@@ -47,6 +47,7 @@ static tile_status add_arguments(tile_builder *b, int32_t loop, int n, const til
         const tile_shape shape = k ? tile_shape_of_tile(initial[k - 1]) : scalar;
         const int32_t id = tile_program_add_value(p, dtype, shape, loop, -1 - k, region);
         if (id < 0) return TILE_E_MEMORY;
+        if (k) p->value[id].shared = p->value[initial[k - 1].id].shared;
         if (!k) p->region[region].argument = id;
     }
     return TILE_OK;
@@ -110,6 +111,7 @@ static tile_status finish_loop(tile_builder *b, int32_t loop, int n, const tile 
         const int32_t id =
             tile_program_add_value(p, v->dtype, v->shape, loop, k, p->node[loop].parent);
         if (id < 0) return TILE_E_MEMORY;
+        p->value[id].shared = p->value[body->argument + 1 + k].shared;
         if (!k) p->node[loop].out = id;
     }
     p->node[loop].n_out = n;
@@ -139,5 +141,6 @@ void tile_builder_destroy(tile_builder *b) {
     if (!b) return;
     tile_program_clear(&b->program);
     tile_free(b->hash);
+    tile_free(b->structs);
     tile_free(b);
 }

@@ -13,6 +13,11 @@
 
 enum { THREADS_MAX = 1024 };
 
+/* The most that a block can have on compute capability 9.0 and 10.0.
+ *
+ * source   CUDA C++ Programming Guide, Technical specifications per compute capability */
+static const size_t shared_bytes_max = (size_t)227 << 10;
+
 /* The cores this process may run on. */
 static int core_count(void) {
     long count = 0;
@@ -52,6 +57,8 @@ tile_status tile_context_create(const tile_context_options *options, tile_contex
     made->refs = 1;
     made->threads = threads;
     made->memory_limit = options ? options->memory_limit : 0;
+    made->shared_bytes =
+        options && options->shared_bytes ? options->shared_bytes : shared_bytes_max;
     pthread_mutex_init(&made->lock, NULL);
     const tile_status status = tile_workers_start(made);
     if (status) {

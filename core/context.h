@@ -17,6 +17,7 @@ struct tile_context {
     int64_t refs; /* the handle, arrays' storages, kernels, tapes; atomic */
     int threads;
     size_t memory_limit;  /* on bytes; 0: none */
+    size_t shared_bytes;  /* of a block */
     pthread_mutex_t lock; /* the fields up to the blank line, and weak links of storages */
     size_t bytes;         /* held, the pool not counted */
     size_t peak;          /* the most that bytes was; a test may set it */

@@ -5,6 +5,7 @@
 #include "core/args_api.h"
 #include "core/array_api.h"
 #include "core/kernel_api.h"
+#include "core/struct_api.h"
 #include "core/types_api.h"
 
 #endif

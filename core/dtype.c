@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "core/struct_dtype.h"
+
 /* Names for people, by short name; a dtype without one does not compile. */
 #define LONG_NAME_f32 "float32"
 #define LONG_NAME_f64 "float64"
@@ -65,6 +67,8 @@ bool tile_dtype_valid(tile_dtype dtype) {
 }
 
 const char *tile_dtype_name(tile_dtype dtype) {
+    const tile_struct_info *info = tile_struct_of(dtype);
+    if (info) return info->name;
     return tile_dtype_valid(dtype) ? table[dtype].name : "unknown dtype";
 }
 
@@ -77,14 +81,19 @@ const char *tile_dtype_numpy(tile_dtype dtype) {
 }
 
 size_t tile_dtype_size(tile_dtype dtype) {
+    const tile_struct_info *info = tile_struct_of(dtype);
+    if (info) return info->size;
     return tile_dtype_valid(dtype) ? table[dtype].size : 0;
 }
 
 size_t tile_dtype_align(tile_dtype dtype) {
+    const tile_struct_info *info = tile_struct_of(dtype);
+    if (info) return info->align;
     return tile_dtype_valid(dtype) ? table[dtype].align : 1;
 }
 
 tile_kind tile_dtype_kind(tile_dtype dtype) {
+    if (tile_struct_of(dtype)) return TILE_KIND_STRUCT;
     return tile_dtype_valid(dtype) ? table[dtype].kind : TILE_KIND_UINT;
 }
 
@@ -105,6 +114,7 @@ bool tile_dtype_holds(tile_dtype dtype, double value) {
         return rint(value) == value && value >= -ldexp(1.0, bits - 1) &&
                value < ldexp(1.0, bits - 1);
     case TILE_KIND_UINT: return rint(value) == value && value >= 0 && value < ldexp(1.0, bits);
+    case TILE_KIND_STRUCT: return false;
     }
     return false;
 }

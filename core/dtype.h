@@ -8,7 +8,13 @@
 extern "C" {
 #endif
 
-typedef enum tile_kind { TILE_KIND_FLOAT, TILE_KIND_INT, TILE_KIND_UINT, TILE_KIND_BOOL } tile_kind;
+typedef enum tile_kind {
+    TILE_KIND_FLOAT,
+    TILE_KIND_INT,
+    TILE_KIND_UINT,
+    TILE_KIND_BOOL,
+    TILE_KIND_STRUCT
+} tile_kind;
 
 /* size: one row per dtype. */
 /* X(enum, short name, stored type, type sums are kept in, kind, numpy code). */
@@ -29,10 +35,14 @@ const char *tile_dtype_short(tile_dtype dtype);
 const char *tile_dtype_numpy(tile_dtype dtype);
 
 tile_kind tile_dtype_kind(tile_dtype dtype);
+/* One of the enum's types, no struct. */
 bool tile_dtype_valid(tile_dtype dtype);
 
 /* What the address of an element is a multiple of. */
 size_t tile_dtype_align(tile_dtype dtype);
+
+/* Whether an array of it can have a gradient: a float, or a struct with a float member. */
+bool tile_has_gradient(tile_dtype dtype);
 
 static inline bool tile_is_float(tile_dtype dtype) {
     return tile_dtype_kind(dtype) == TILE_KIND_FLOAT;

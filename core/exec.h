@@ -38,6 +38,9 @@ tile_status tile_stash_bytes(const tile_executable *exe, const tile_bound *bound
 /* Makes sure that running cannot fail for want of memory. */
 tile_status tile_executable_reserve(tile_executable *exe, const tile_bound *bound) TILE_MUST_USE;
 
+/* Shared memory of a block: the most that values in it need at one time. */
+tile_status tile_shared_bytes(const tile_program *program, size_t *bytes) TILE_MUST_USE;
+
 /* Runs every block. Results have the same bits for any number of threads, and are as if blocks ran
  * one after the other in row-major order (reverse order when program.reverse). Arrays may alias. */
 tile_status tile_execute(tile_executable *exe, const tile_bound *bound) TILE_MUST_USE;

@@ -3,6 +3,7 @@
 
 #include "core/exec_internal.h"
 #include "core/memory.h"
+#include "core/status.h"
 
 /* Something that needs room from start to end, both counted in. */
 typedef struct item {
@@ -21,6 +22,7 @@ typedef struct placer {
     item *items;
     int32_t count;
     int32_t *active, active_count;
+    bool shared_only;
 } placer;
 
 /* Lifetimes */
@@ -162,24 +164,57 @@ static tile_status place(placer *w, tile_plan *plan, size_t *stage) {
     find_lifetimes(w);
     for (int32_t v = 0; v < w->p->value_count; v++) {
         stage[v] = TILE_NO_PLACE;
-        if (root_of(w->p, v) == v)
+        if (root_of(w->p, v) == v && (w->p->value[v].shared || !w->shared_only))
             add_item(w, w->first[v], w->last[v], bytes_of(w, v), &plan->place[v]);
     }
-    for (int32_t r = 1; r < w->p->region_count; r++) add_stages(w, &w->p->region[r], stage);
+    for (int32_t r = 1; r < w->p->region_count && !w->shared_only; r++)
+        add_stages(w, &w->p->region[r], stage);
     plan->bytes = place_items(w);
     for (int32_t v = 0; v < w->p->value_count; v++) plan->place[v] = plan->place[root_of(w->p, v)];
     return TILE_OK;
 }
 
+static tile_status place_with(placer *w, tile_plan *plan, size_t *stage) {
+    const tile_status status = place(w, plan, stage);
+    tile_free(w->begin);
+    tile_free(w->end);
+    tile_free(w->first);
+    tile_free(w->last);
+    tile_free(w->items);
+    tile_free(w->active);
+    return status;
+}
+
 tile_status tile_place_values(const tile_program *program, const int32_t *group, const bool *local,
                               tile_plan *plan, size_t *stage) {
     placer w = {.p = program, .group = group, .local = local};
-    const tile_status status = place(&w, plan, stage);
-    tile_free(w.begin);
-    tile_free(w.end);
-    tile_free(w.first);
-    tile_free(w.last);
-    tile_free(w.items);
-    tile_free(w.active);
+    return place_with(&w, plan, stage);
+}
+
+static tile_status measure_shared(const tile_program *p, int32_t *group, const bool *local,
+                                  size_t *place, size_t *stage, size_t *bytes) {
+    tile_plan plan = {.place = place};
+    placer w = {.p = p, .group = group, .local = local, .shared_only = true};
+    if (!group || !local || !place || !stage) return TILE_E_MEMORY;
+    for (int32_t k = 0; k < p->node_count; k++) group[k] = k;
+    TILE_TRY(place_with(&w, &plan, stage));
+    *bytes = plan.bytes;
+    return TILE_OK;
+}
+
+tile_status tile_shared_bytes(const tile_program *p, size_t *bytes) {
+    bool some = false;
+    *bytes = 0;
+    for (int32_t v = 0; v < p->value_count; v++) some |= p->value[v].shared;
+    if (!some) return TILE_OK;
+    const size_t values = (size_t)p->value_count + 1;
+    int32_t *group = tile_alloc(((size_t)p->node_count + 1) * sizeof *group);
+    bool *local = tile_alloc(values);
+    size_t *place = tile_alloc(values * sizeof *place), *stage = tile_alloc(values * sizeof *stage);
+    const tile_status status = measure_shared(p, group, local, place, stage, bytes);
+    tile_free(group);
+    tile_free(local);
+    tile_free(place);
+    tile_free(stage);
     return status;
 }

@@ -24,8 +24,13 @@ static span span_of(const void *memory, const tile_memory *m, size_t size) {
     return (span){low, low + (last + 1) * size};
 }
 
-static bool meet(span a, span b) {
-    return a.low < b.high && b.low < a.high;
+static tile_places places_of(const tile_memory *m, tile_dtype dtype) {
+    return (tile_places){m->rank, m->extent, m->stride, (int64_t)tile_dtype_size(dtype)};
+}
+
+static bool meet(span a, span b, const tile_places *p, const tile_places *q) {
+    if (a.low >= b.high || b.low >= a.high) return false;
+    return !tile_places_interleave(p, q, (int64_t)(b.low - a.low));
 }
 
 static bool same_elements(const tile_memory *a, const tile_memory *b) {
@@ -72,7 +77,11 @@ void tile_find_aliases(const tile_run_state *run, tile_aliases *aliases) {
         for (int j = 0; j < p->param_count; j++) {
             if (j == k || !a->reads[j]) continue;
             const bool writes = tile_has_bit(a->written, j);
-            if (!meet(write[k], read[j]) && !(writes && meet(write[k], write[j]))) continue;
+            const tile_places to = places_of(m, p->param[k].dtype),
+                              other = places_of(&run->bound->array[j], p->param[j].dtype);
+            if (!meet(write[k], read[j], &to, &other) &&
+                !(writes && meet(write[k], write[j], &to, &other)))
+                continue;
             aliases->meets[k] |= (uint64_t)1 << j;
             if (p->param[k].dtype == p->param[j].dtype && same_elements(m, &run->bound->array[j]))
                 aliases->same[k] |= (uint64_t)1 << j;

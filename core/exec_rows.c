@@ -332,7 +332,7 @@ static tile_status plan_ops(planner *b, tile_row_operand *written) {
 /* The plan */
 
 static void copy_field(planner *b) {
-    const tile_field *field = &b->a->field;
+    const tile_field_form *field = &b->a->field;
     tile_rows *rows = b->rows;
     rows->dims = field->rank < 2 ? 2 : field->rank;
     for (int d = 0; d < rows->dims; d++) {

@@ -5,7 +5,7 @@
 typedef struct finder {
     const tile_program *p;
     tile_analysis *a;
-    tile_field *field;
+    tile_field_form *field;
     bool *in_field; /* per value: a function of the place in the field */
     const tile_op *broadcast, *view, *iota;
 } finder;

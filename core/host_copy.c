@@ -24,7 +24,7 @@ tile_status tile_array_check_readable(tile_array *array, const char *call) {
 static tile_status check_host(const char *call, const tile_array *array, const void *host,
                               size_t bytes) {
     TILE_CHECK(array, TILE_E_ARGUMENT, "%s: array is NULL", call);
-    const size_t wanted = (size_t)tile_array_count(array) * tile_dtype_size(array->storage->dtype);
+    const size_t wanted = (size_t)tile_array_count(array) * tile_dtype_size(array->dtype);
     TILE_CHECK(bytes == wanted, TILE_E_ARGUMENT, "%s: bytes is %zu, wanted %zu", call, bytes,
                wanted);
     TILE_CHECK(host || bytes == 0, TILE_E_ARGUMENT, "%s: host is NULL", call);
@@ -34,7 +34,7 @@ static tile_status check_host(const char *call, const tile_array *array, const v
 tile_status tile_array_read(tile_array *array, void *host, size_t bytes) {
     TILE_TRY(check_host("tile_array_read", array, host, bytes));
     TILE_TRY(tile_array_check_readable(array, "tile_array_read"));
-    tile_copy_strided(array->storage->dtype, array->shape, host, NULL, tile_array_address(array),
+    tile_copy_strided(array->dtype, array->shape, host, NULL, tile_array_address(array),
                       array->stride);
     return TILE_OK;
 }
@@ -54,7 +54,7 @@ static tile_status write_noted(tile_array *array, const void *from, const int64_
         TILE_TRY(tile_storage_will_replace(storage));
     else
         TILE_TRY(tile_storage_will_write(storage, tile_array_range(array)));
-    tile_copy_strided(storage->dtype, array->shape, tile_array_address(array), array->stride, from,
+    tile_copy_strided(array->dtype, array->shape, tile_array_address(array), array->stride, from,
                       from_stride);
     if (whole) validate_grad(storage);
     return tile_storage_written(storage, array);
@@ -67,7 +67,10 @@ tile_status tile_array_write(tile_array *array, const void *host, size_t bytes) 
 
 tile_status tile_array_fill(tile_array *array, double value) {
     TILE_CHECK(array, TILE_E_ARGUMENT, "tile_array_fill: array is NULL");
-    const tile_dtype dtype = array->storage->dtype;
+    const tile_dtype dtype = array->dtype;
+    TILE_CHECK(tile_dtype_valid(dtype), TILE_E_DTYPE,
+               "tile_array_fill: array is %s: fill its members, see tile_array_field",
+               tile_dtype_name(dtype));
     TILE_CHECK(tile_dtype_holds(dtype, value), TILE_E_ARGUMENT,
                "tile_array_fill: value is %.17g, which %s does not hold", value,
                tile_dtype_name(dtype));

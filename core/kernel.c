@@ -7,6 +7,7 @@
 #include "core/builder.h"
 #include "core/memory.h"
 #include "core/status.h"
+#include "core/struct_tile.h"
 
 static const tile_shape scalar = {.rank = 0};
 
@@ -18,50 +19,46 @@ tile_builder *tile_kernel_begin(tile_context *ctx, const char *name) {
     return tile_builder_create(ctx, name);
 }
 
-static bool is_name(const char *name) {
-    const size_t n = name ? strlen(name) : 0;
-    if (!n || n >= sizeof((tile_param_info *)0)->name) return false;
-    for (size_t k = 0; k < n; k++) {
-        const char c = name[k];
-        const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-        if (!letter && (!k || c < '0' || c > '9')) return false;
-    }
-    return true;
-}
-
-/* Adds a parameter; its index, or -1 with the builder's error set. */
-static int32_t add_param(tile_builder *b, const char *call, const tile_param_info *info,
-                         const char *name) {
+int32_t tile_builder_add_param(tile_builder *b, const char *call, const tile_param_info *info,
+                               const char *name, int count) {
     if (!b || b->status) return -1;
     tile_program *p = &b->program;
-    if (!is_name(name)) {
+    if (!tile_is_name(name)) {
         tile_builder_fail(b, TILE_E_ARGUMENT,
                           "%s: the name %s is not an identifier of 1 to %d letters", call,
-                          name ? name : "NULL", (int)sizeof info->name - 1);
+                          name ? name : "NULL", TILE_NAME_BYTES - 1);
         return -1;
     }
-    if (p->param_count == TILE_PARAMS_MAX) {
-        tile_builder_fail(b, TILE_E_ARGUMENT, "%s: parameter %s is one more than the limit of %d",
+    if (p->param_count + count > TILE_PARAMS_MAX) {
+        tile_builder_fail(b, TILE_E_ARGUMENT,
+                          "%s: parameter %s is over the limit of %d, members of structs counted",
                           call, name, TILE_PARAMS_MAX);
         return -1;
     }
-    for (int32_t k = 0; k < p->param_count; k++) {
-        if (strcmp(p->param[k].name, name)) continue;
+    for (int32_t k = 0; k < b->arg_count; k++) {
+        if (strcmp(b->arg[k].name, name)) continue;
         tile_builder_fail(b, TILE_E_ARGUMENT, "%s: there is a parameter %s already", call, name);
         return -1;
     }
-    p->param[p->param_count] = *info;
-    snprintf(p->param[p->param_count].name, sizeof info->name, "%s", name);
-    return p->param_count++;
+    tile_launch_arg *arg = &b->arg[b->arg_count++];
+    *arg = (tile_launch_arg){.first = p->param_count, .dtype = info->dtype, .rank = info->rank};
+    snprintf(arg->name, sizeof arg->name, "%s", name);
+    for (int k = 0; k < count; k++) {
+        tile_param_info *param = &p->param[p->param_count++];
+        *param = *info;
+        snprintf(param->name, sizeof param->name, "%s", name);
+    }
+    return arg->first;
 }
 
 tile_param(tile_array_param)(tile_builder *b, const char *name, tile_dtype dtype, int rank) {
     const tile_param_info info = {
         .kind = TILE_PARAM_ARRAY, .dtype = dtype, .rank = rank, .value = -1};
+    if (b && tile_struct_of(dtype)) return tile_struct_param(b, name, dtype, rank);
     if (b && (!tile_dtype_valid(dtype) || rank < 0 || rank > TILE_RANK_MAX))
         tile_builder_fail(b, TILE_E_ARGUMENT, "tile_array_param: %s has dtype %d and rank %d",
                           name ? name : "", (int)dtype, rank);
-    return (tile_param){b, add_param(b, "tile_array_param", &info, name)};
+    return (tile_param){b, tile_builder_add_param(b, "tile_array_param", &info, name, 1)};
 }
 
 tile tile_builder_scalar_param(tile_builder *b, int32_t index) {
@@ -78,7 +75,7 @@ tile tile_builder_scalar_param(tile_builder *b, int32_t index) {
 
 static tile add_scalar(tile_builder *b, const char *call, const tile_param_info *info,
                        const char *name) {
-    const int32_t index = add_param(b, call, info, name);
+    const int32_t index = tile_builder_add_param(b, call, info, name, 1);
     if (index < 0) return (tile){b, -1};
     return tile_builder_scalar_param(b, index);
 }
@@ -271,7 +268,22 @@ static tile_status end_with(tile_builder *b, tile_kernel **kernel) {
     TILE_TRY(tile_program_verify(&b->program));
     tile_program program = b->program;
     b->program = (tile_program){.param_count = 0};
-    return kernel_of(b->ctx, &program, kernel);
+    size_t shared;
+    tile_status status = tile_shared_bytes(&program, &shared);
+    if (!status && shared > b->ctx->shared_bytes)
+        status = tile_fail(TILE_E_MEMORY,
+                           "tile_kernel_end: kernel %s: tiles in shared memory need %zu bytes at "
+                           "one time, a block has %zu",
+                           program.name, shared, b->ctx->shared_bytes);
+    if (status) {
+        tile_program_clear(&program);
+        return status;
+    }
+    TILE_TRY(kernel_of(b->ctx, &program, kernel));
+    (*kernel)->shared_bytes = shared;
+    (*kernel)->arg_count = b->arg_count;
+    memcpy((*kernel)->arg, b->arg, sizeof b->arg);
+    return TILE_OK;
 }
 
 tile_status(tile_kernel_end)(tile_builder *b, tile_kernel **kernel) {
@@ -279,6 +291,28 @@ tile_status(tile_kernel_end)(tile_builder *b, tile_kernel **kernel) {
     const tile_status status = end_with(b, kernel);
     tile_builder_destroy(b);
     return status;
+}
+
+size_t tile_kernel_shared_bytes(const tile_kernel *kernel) {
+    return kernel ? kernel->shared_bytes : 0;
+}
+
+tile(tile_set_space)(tile t, tile_space space) {
+    tile part[TILE_MEMBERS_MAX];
+    if (!tile_is_good(t) || t.builder->status) return t;
+    if (space != TILE_REGISTER && space != TILE_SHARED)
+        return tile_builder_fail(t.builder, TILE_E_ARGUMENT,
+                                 "tile_set_space: space is %d, wanted 0 or 1", (int)space);
+    for (int k = tile_parts(t, part) - 1; k >= 0; k--)
+        t.builder->program.value[part[k].id].shared = space == TILE_SHARED;
+    return t;
+}
+
+tile_space tile_space_of(tile t) {
+    tile part[TILE_MEMBERS_MAX];
+    if (!tile_is_good(t)) return TILE_REGISTER;
+    (void)tile_parts(t, part);
+    return t.builder->program.value[part[0].id].shared ? TILE_SHARED : TILE_REGISTER;
 }
 
 tile_kernel *tile_kernel_hold(tile_kernel *kernel) {

@@ -2,6 +2,7 @@
 #ifndef TILE_CORE_KERNEL_H
 #define TILE_CORE_KERNEL_H
 
+#include "core/builder.h"
 #include "core/exec.h"
 
 /* The elements that windows at block * core + low reach, over a whole grid. */
@@ -70,6 +71,9 @@ struct tile_kernel {
     tile_context *ctx;
     int64_t refs; /* not atomic: a context is used by one thread at a time */
     tile_executable *forward;
+    tile_launch_arg arg[TILE_PARAMS_MAX]; /* what a launch is given */
+    int32_t arg_count;
+    size_t shared_bytes;                /* of a block */
     tile_cover stores[TILE_PARAMS_MAX]; /* what the kernel overwrites whatever the data */
     uint32_t floats, reads, writes;     /* array parameters */
     uint32_t reads_after_write;         /* read after this block or another may have written */

@@ -26,6 +26,10 @@ TILE_API tile_status tile_kernel_end(tile_builder *b, tile_kernel **kernel) TILE
 /* tile_kernel_destroy: let go of a kernel; NULL is fine. Tapes that recorded it keep it. */
 TILE_API void tile_kernel_destroy(tile_kernel *kernel);
 
+/* tile_kernel_shared_bytes: shared memory of a block of the kernel, in bytes: the most that tiles
+ * which live at one time need. */
+TILE_API size_t tile_kernel_shared_bytes(const tile_kernel *kernel);
+
 /* tile_kernel_print: the kernel's program as text.
  *
  * errors   TILE_E_ARGUMENT, TILE_E_FILE
@@ -82,6 +86,18 @@ TILE_API tile tile_real(tile_builder *b, tile_dtype dtype, double value);
  * errors   TILE_E_FORMULA with a caret under the place
  */
 TILE_API tile tile_formula(const char *formula, const char *names, tile_list operands);
+
+/* tile_set_space: say where a block keeps a tile, and get the tile back. Tiles are in registers
+ * unless said otherwise; indices of loads, stores and atomics, and stacks, are always in shared
+ * memory; previous values of an atomic are where the added tile is.
+ *
+ * errors   TILE_E_ARGUMENT space is neither TILE_REGISTER nor TILE_SHARED; from tile_kernel_end:
+ *          TILE_E_MEMORY tiles that live at one time need more shared memory than a block has
+ */
+TILE_API tile tile_set_space(tile t, tile_space space);
+
+/* tile_space_of: where a block keeps a tile; TILE_REGISTER for what is no tile. */
+TILE_API tile_space tile_space_of(tile t);
 
 /* A loop: count iterations, tiles carried from one to the next. */
 typedef struct tile_loop {

@@ -31,7 +31,7 @@ static tile value_at(normaliser *n, int32_t value, const int64_t *by);
 
 /* Extents without the halo. */
 static tile_shape core_shape(const normaliser *n, tile_shape shape) {
-    const tile_field *f = &n->a->field;
+    const tile_field_form *f = &n->a->field;
     for (int d = 0; d < shape.rank; d++)
         if (shape.extent[d] != 1) shape.extent[d] = f->core[f->rank - shape.rank + d];
     return shape;

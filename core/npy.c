@@ -200,8 +200,8 @@ static int write_all(int file, const void *from, size_t bytes) {
 /* data: the elements in C order, little endian. 0 or the error number. */
 static int write_file(int file, const tile_array *array, const void *data) {
     unsigned char header[TILE_NPY_HEADER_BYTES];
-    const size_t header_bytes = tile_npy_write_header(array->storage->dtype, array->shape, header);
-    const size_t bytes = (size_t)tile_array_count(array) * tile_dtype_size(array->storage->dtype);
+    const size_t header_bytes = tile_npy_write_header(array->dtype, array->shape, header);
+    const size_t bytes = (size_t)tile_array_count(array) * tile_dtype_size(array->dtype);
     int error = write_all(file, header, header_bytes);
     if (!error) error = write_all(file, data, bytes);
     if (!error && fsync(file) != 0) error = errno;
@@ -225,7 +225,7 @@ static tile_status save_data(const tile_array *array, const void *data, const ch
 
 /* Copies the elements to C order and little endian, and saves them. */
 static tile_status save_copy(const tile_array *array, const char *path) {
-    const tile_dtype dtype = array->storage->dtype;
+    const tile_dtype dtype = array->dtype;
     const int64_t count = tile_array_count(array);
     const size_t size = tile_dtype_size(dtype);
     tile_buffer *buffer;
@@ -241,6 +241,9 @@ static tile_status save_copy(const tile_array *array, const char *path) {
 tile_status tile_array_save_npy(tile_array *array, const char *path) {
     TILE_CHECK(array && path, TILE_E_ARGUMENT, "tile_array_save_npy: %s is NULL",
                array ? "path" : "array");
+    TILE_CHECK(tile_dtype_valid(array->dtype), TILE_E_DTYPE,
+               "tile_array_save_npy: array is %s: save its members, see tile_array_field",
+               tile_dtype_name(array->dtype));
     TILE_TRY(tile_array_check_readable(array, "tile_array_save_npy"));
     struct stat info;
     TILE_CHECK(stat(path, &info) != 0 || S_ISREG(info.st_mode), TILE_E_FILE,

@@ -74,6 +74,7 @@ struct tile_op {
     const char *name;
     tile_op_class kind;
     tile_access access;
+    bool moves;   /* elements go elsewhere as they are, whatever they are: also structs */
     bool indexed; /* a 1-d int64 tile of indices is the first tile input; attrs.n[0]: axis */
     int n_in;     /* tile inputs: elementwise 1..4; access ops: indices, then the tile */
     int n_out;    /* 0 for stores */

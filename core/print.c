@@ -13,7 +13,7 @@ static void print_type(FILE *out, const tile_value *v) {
     fprintf(out, "%s[", tile_dtype_short(v->dtype));
     for (int d = 0; d < v->shape.rank; d++)
         fprintf(out, d ? ", %" PRId64 : "%" PRId64, v->shape.extent[d]);
-    fputs("]", out);
+    fputs(v->shared ? "] shared" : "]", out);
 }
 
 static void print_results(FILE *out, const tile_program *p, const tile_node *n) {

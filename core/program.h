@@ -7,6 +7,7 @@
 
 #include "core/core_api.h"
 #include "core/op.h"
+#include "core/struct_dtype.h"
 
 /* A tile of the program. */
 typedef struct tile_value {
@@ -15,6 +16,7 @@ typedef struct tile_value {
     int32_t node;   /* that makes it; for an argument of a region: the loop */
     int32_t result; /* which of its results; for an argument: -1 - which of the arguments */
     int32_t region; /* where it can be used: here and in regions inside */
+    bool shared;    /* in shared memory */
 } tile_value;
 
 typedef struct tile_node {
@@ -48,7 +50,7 @@ typedef struct tile_region {
 typedef enum tile_param_kind { TILE_PARAM_ARRAY, TILE_PARAM_INT, TILE_PARAM_REAL } tile_param_kind;
 
 typedef struct tile_param_info {
-    char name[48];
+    char name[2 * TILE_NAME_BYTES]; /* of a member of a struct: parameter.member */
     tile_param_kind kind;
     tile_dtype dtype;
     int rank;

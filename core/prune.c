@@ -164,6 +164,8 @@ static tile_status prune_into(pruning *p) {
     if (tile_program_add_region(p->to, -1) < 0) return TILE_E_MEMORY;
     TILE_TRY(copy_region(p, 0, 0));
     remap_params(p);
+    for (int32_t k = 0; k < p->from->value_count; k++)
+        if (p->map[k] >= 0) p->to->value[p->map[k]].shared = p->from->value[k].shared;
     for (int32_t k = 0; k < p->from->slot_count; k++) {
         TILE_TRY(tile_grow(&p->to->slot, &p->to->slot_capacity, k + 1, sizeof *p->to->slot));
         tile_slot *slot = &p->to->slot[p->to->slot_count++];

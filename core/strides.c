@@ -47,6 +47,35 @@ int64_t tile_shape_last(tile_shape shape, const int64_t *stride) {
     return last;
 }
 
+/* How far places reach within a period: dimensions that step by multiples of it do not count. -1:
+ * beyond the period. */
+static int64_t reach_within(const tile_places *p, int64_t period) {
+    int64_t reach = p->size;
+    for (int d = 0; d < p->rank; d++) {
+        const int64_t step = p->stride[d] * p->size;
+        if (p->extent[d] < 2 || step % period == 0) continue;
+        if (step > period || p->extent[d] > period) return -1;
+        reach += (p->extent[d] - 1) * step;
+    }
+    return reach <= period ? reach : -1;
+}
+
+static bool apart_by(const tile_places *a, const tile_places *b, int64_t gap, int64_t period) {
+    const int64_t x = reach_within(a, period), y = reach_within(b, period);
+    const int64_t start = (gap % period + period) % period;
+    return x >= 0 && y >= 0 && start >= x && start + y <= period;
+}
+
+bool tile_places_interleave(const tile_places *a, const tile_places *b, int64_t gap) {
+    for (int d = 0; d < a->rank; d++)
+        if (a->extent[d] > 1 && a->stride[d] > 1 && apart_by(a, b, gap, a->stride[d] * a->size))
+            return true;
+    for (int d = 0; d < b->rank; d++)
+        if (b->extent[d] > 1 && b->stride[d] > 1 && apart_by(a, b, gap, b->stride[d] * b->size))
+            return true;
+    return false;
+}
+
 const char *tile_shape_text(tile_shape shape, char text[TILE_SHAPE_TEXT]) {
     const int rank = shape.rank < TILE_RANK_MAX ? shape.rank : TILE_RANK_MAX;
     size_t used = 1;

@@ -68,7 +68,9 @@ typedef enum tile_dtype {
     TILE_U32,
     TILE_U64,
     TILE_BOOL,
-    TILE_DTYPES
+    TILE_DTYPES,
+    TILE_STRUCTS = 1 << 12, /* tile_dtype_struct gives types from here on */
+    TILE_STRUCTS_END = 1 << 13
 } tile_dtype;
 
 /* A device; an array on it; a kernel while it is built, and finished; a record of launches. */
@@ -77,6 +79,10 @@ typedef struct tile_array tile_array;
 typedef struct tile_builder tile_builder;
 typedef struct tile_kernel tile_kernel;
 typedef struct tape tape;
+
+/* Where a block keeps a tile on a GPU: each lane its elements, or all of it where every lane reads
+ * it. The CPU makes no difference, but for the limit on shared memory. */
+typedef enum tile_space { TILE_REGISTER, TILE_SHARED } tile_space;
 
 /* Extents, first dimension slowest (C order). Rank 0 is one element. */
 typedef struct tile_shape {

@@ -73,12 +73,11 @@ static tile_status hand_values(tape *t, handed *h, const tape_operand *o, tile_a
 /* A copy of what came in for a written array, which is then cleared. */
 static tile_status hand_upstream(tape *t, handed *h, const tape_operand *o, tile_array **place) {
     const tile_array *a = o->array;
-    TILE_TRY(hand(h, tile_array_create(t->ctx, a->storage->dtype, a->shape, place), place));
+    TILE_TRY(hand(h, tile_array_create(t->ctx, a->dtype, a->shape, place), place));
     if (!o->use->adjoint || !o->use->active) return TILE_OK;
     const char *base = o->use->adjoint->data;
-    const size_t size = tile_dtype_size(a->storage->dtype);
-    tile_copy_strided(a->storage->dtype, a->shape, tile_array_address(*place), NULL,
-                      base + (size_t)a->offset * size, a->stride);
+    tile_copy_strided(a->dtype, a->shape, tile_array_address(*place), NULL,
+                      base + (size_t)a->offset * tile_dtype_size(a->dtype), a->stride);
     tape_zero_array(a, o->use->adjoint->data);
     return TILE_OK;
 }
@@ -141,7 +140,7 @@ static void note(tape_record *r) {
         if (o->use->outside) o->use->between = true;
         if (!o->written) continue;
         o->use->written = true;
-        if (carries && tile_is_float(o->array->storage->dtype)) o->use->active = true;
+        if (carries && tile_has_gradient(o->array->dtype)) o->use->active = true;
     }
 }
 

@@ -14,7 +14,7 @@
 enum { NOISE_POINTS = 7, LEVELS_MAX = 9, TAYLOR_STEPS = 11 };
 
 double tape_check_size(const tape_subject *s, int64_t i) {
-    const tile_dtype dtype = s->array->storage->dtype;
+    const tile_dtype dtype = s->array->dtype;
     const double x =
         fabs(tile_dtype_get(dtype, (const char *)s->at + (size_t)i * tile_dtype_size(dtype)));
     return isfinite(x) && x > s->size / 16 ? x : s->size / 16;
@@ -22,7 +22,7 @@ double tape_check_size(const tape_subject *s, int64_t i) {
 
 /* Writes at + h * direction; adds <gradient, x - at>. */
 static tile_status move(tape *t, tape_subject *s, double h, double *moved) {
-    const tile_dtype dtype = s->array->storage->dtype;
+    const tile_dtype dtype = s->array->dtype;
     const size_t size = tile_dtype_size(dtype);
     for (int64_t i = 0; i < s->count; i++) {
         const double x = tile_dtype_get(dtype, (const char *)s->at + (size_t)i * size);
@@ -39,7 +39,7 @@ tile_status tape_check_try(tape_check *c, double h, double *value, double *moved
         if (c->subject[k].moves) TILE_TRY(move(c->record, &c->subject[k], h, moved));
     TILE_TRY(tape_replay(c->record));
     _Alignas(16) char element[16];
-    const tile_dtype dtype = c->loss->storage->dtype;
+    const tile_dtype dtype = c->loss->dtype;
     TILE_TRY(tile_array_read(c->loss, element, tile_dtype_size(dtype)));
     *value = tile_dtype_get(dtype, element);
     return TILE_OK;

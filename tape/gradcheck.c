@@ -26,14 +26,22 @@ double tape_check_random(tape_check *c) {
     return ldexp((double)((z ^ (z >> 31)) >> 11), -53);
 }
 
-/* The array by which the program uses a storage: a whole one rather than a part, then the one of
- * most dimensions. The tape holds it. */
-static const tile_array *shown_array(const tape *t, const tile_storage *storage) {
+/* Whether an array begins at the member of a struct that another one begins at. */
+static bool same_member(const tile_array *a, const tile_array *b) {
+    const int64_t period = (int64_t)tile_dtype_size(a->storage->dtype);
+    const int64_t x = a->offset * (int64_t)tile_dtype_size(a->dtype);
+    const int64_t y = b->offset * (int64_t)tile_dtype_size(b->dtype);
+    return a->storage == b->storage && a->dtype == b->dtype && x % period == y % period;
+}
+
+/* The array by which the program uses what a subject has all of: a whole one rather than a part,
+ * then the one of most dimensions. The tape holds it. */
+static const tile_array *shown_array(const tape *t, const tile_array *all) {
     const tile_array *best = NULL;
     for (int32_t i = 0; i < t->count; i++)
         for (int32_t k = 0; k < t->record[i]->count; k++) {
             const tile_array *a = t->record[i]->operand[k].array;
-            if (!a || a->storage != storage) continue;
+            if (!a || !same_member(a, all)) continue;
             const int gain = best ? tile_array_is_whole(a) - tile_array_is_whole(best) : 1;
             if (gain > 0 || (gain == 0 && a->shape.rank > best->shape.rank)) best = a;
         }
@@ -41,7 +49,7 @@ static const tile_array *shown_array(const tape *t, const tile_storage *storage)
 }
 
 static double root_mean_square(const tape_subject *s) {
-    const tile_dtype dtype = s->array->storage->dtype;
+    const tile_dtype dtype = s->array->dtype;
     double sum = 0;
     for (int64_t i = 0; i < s->count; i++) {
         const double x =
@@ -53,8 +61,8 @@ static double root_mean_square(const tape_subject *s) {
 }
 
 static tile_status make_subject(tape_check *c, tape_subject *s) {
-    const tile_dtype dtype = s->array->storage->dtype;
-    s->shown = shown_array(c->record, s->array->storage);
+    const tile_dtype dtype = s->array->dtype;
+    s->shown = shown_array(c->record, s->array);
     s->count = tile_array_count(s->array);
     s->bytes = (size_t)s->count * tile_dtype_size(dtype);
     s->at = tile_alloc(s->bytes + 1);
@@ -254,7 +262,7 @@ static tile_status differentiate(tape_check *c) {
     TILE_TRY(tape_backward(c->record, c->loss));
     for (int k = 0; k < c->count; k++) {
         tape_subject *s = &c->subject[k];
-        const tile_dtype dtype = s->array->storage->dtype;
+        const tile_dtype dtype = s->array->dtype;
         TILE_TRY(tile_array_read(tile_array_grad(s->array), s->tried, s->bytes));
         for (int64_t i = 0; i < s->count; i++)
             s->grad[i] =
@@ -312,7 +320,7 @@ tile_status tape_gradcheck(tape *record, tile_array *loss, unsigned what,
     TILE_CHECK(record->count > 0, TILE_E_STATE, "tape_gradcheck: the tape is empty");
     tape_check_report made = {.taylor_slope = NAN, .seed = SEED, .passed = true};
     tape_check c = {.record = record, .loss = loss, .random = SEED, .eps = DBL_EPSILON};
-    if (loss->storage->dtype == TILE_F32) c.eps = FLT_EPSILON;
+    if (loss->dtype == TILE_F32) c.eps = FLT_EPSILON;
     /* Other values are tried where an adjoint needs those there: the tape keeps them meanwhile. */
     const tape_options options = record->options;
     record->options.overwrite = TAPE_OVERWRITE_KEEP;

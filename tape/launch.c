@@ -20,44 +20,58 @@ static const char *kind_name(int kind) {
     return names[kind];
 }
 
-static tile_status check_array(const launch *l, const tile_param_info *p, const tile_array *a) {
+static tile_status check_array(const launch *l, const tile_launch_arg *p, const tile_array *a) {
     const char *kernel = l->program->name;
     TILE_CHECK(a, TILE_E_ARGUMENT, "tile_launch: %s: array %s is NULL", kernel, p->name);
     TILE_CHECK(a->storage->ctx == l->kernel->ctx, TILE_E_ARGUMENT,
                "tile_launch: %s: array %s is of another context", kernel, p->name);
-    TILE_CHECK(a->storage->dtype == p->dtype, TILE_E_DTYPE,
-               "tile_launch: %s: array %s is %s, expected %s", kernel, p->name,
-               tile_dtype_name(a->storage->dtype), tile_dtype_name(p->dtype));
+    TILE_CHECK(a->dtype == p->dtype, TILE_E_DTYPE, "tile_launch: %s: array %s is %s, expected %s",
+               kernel, p->name, tile_dtype_name(a->dtype), tile_dtype_name(p->dtype));
     TILE_CHECK(a->shape.rank == p->rank, TILE_E_SHAPE,
                "tile_launch: %s: array %s has rank %d, expected %d", kernel, p->name, a->shape.rank,
                p->rank);
     return TILE_OK;
 }
 
+/* An array of structs is an array for each member. */
+static tile_status take_array(launch *l, const tile_launch_arg *p, tile_array *a) {
+    const tile_struct_info *info = tile_struct_of(p->dtype);
+    TILE_TRY(check_array(l, p, a));
+    l->array[p->first] = a;
+    for (int k = 0; info && k < info->count; k++)
+        TILE_TRY(tile_array_member(a, k, &l->array[p->first + k]));
+    if (!a->storage->grad_of) return TILE_OK;
+    bool reads = false;
+    for (int k = 0; k < (info ? info->count : 1); k++)
+        reads |= l->kernel->reads >> (p->first + k) & 1u;
+    return reads ? tile_array_check_readable(a, "tile_launch") : TILE_OK;
+}
+
 static tile_status take_arguments(launch *l, tile_args args) {
     const char *kernel = l->program->name;
-    TILE_CHECK(args.count == l->count, TILE_E_ARGUMENT,
-               "tile_launch: %s: %d arguments, expected %d", kernel, args.count, l->count);
+    TILE_CHECK(args.count == l->kernel->arg_count, TILE_E_ARGUMENT,
+               "tile_launch: %s: %d arguments, expected %d", kernel, args.count,
+               (int)l->kernel->arg_count);
     TILE_CHECK(args.arg || !args.count, TILE_E_ARGUMENT, "tile_launch: %s: args.arg is NULL",
                kernel);
     for (int k = 0; k < l->count; k++) {
-        const tile_param_info *p = &l->program->param[k];
-        const tile_arg *arg = &args.arg[k];
-        TILE_CHECK((int)arg->kind == (int)p->kind, TILE_E_ARGUMENT,
-                   "tile_launch: %s: argument %s is %s, expected %s", kernel, p->name,
-                   (int)arg->kind <= 2 ? kind_name((int)arg->kind) : "of no kind",
-                   kind_name((int)p->kind));
         l->array[k] = NULL;
         l->fresh[k] = NULL;
+    }
+    for (int k = 0; k < args.count; k++) {
+        const tile_launch_arg *p = &l->kernel->arg[k];
+        const tile_arg *arg = &args.arg[k];
+        const tile_param_kind kind = l->program->param[p->first].kind;
+        TILE_CHECK((int)arg->kind == (int)kind, TILE_E_ARGUMENT,
+                   "tile_launch: %s: argument %s is %s, expected %s", kernel, p->name,
+                   (int)arg->kind <= 2 ? kind_name((int)arg->kind) : "of no kind",
+                   kind_name((int)kind));
         if (arg->kind == TILE_ARG_ARRAY) {
-            TILE_TRY(check_array(l, p, arg->as.array));
-            l->array[k] = arg->as.array;
-            if (arg->as.array->storage->grad_of && (l->kernel->reads >> k & 1u))
-                TILE_TRY(tile_array_check_readable(arg->as.array, "tile_launch"));
+            TILE_TRY(take_array(l, p, arg->as.array));
         } else if (arg->kind == TILE_ARG_INT) {
-            l->scalar[k].integer = arg->as.integer;
+            l->scalar[p->first].integer = arg->as.integer;
         } else {
-            l->scalar[k].real = arg->as.real;
+            l->scalar[p->first].real = arg->as.real;
         }
     }
     return TILE_OK;
@@ -185,10 +199,17 @@ static tile_status run(launch *l, tile_executable *exe, tile_buffer *stash) {
     return status;
 }
 
-static bool ranges_meet(const tile_array *a, const tile_array *b) {
+static tile_places places_of(const tile_array *a) {
+    return (tile_places){a->shape.rank, a->shape.extent, a->stride,
+                         (int64_t)tile_dtype_size(a->dtype)};
+}
+
+static bool arrays_meet(const tile_array *a, const tile_array *b) {
     if (a->count == 0 || b->count == 0) return false;
     const tile_range x = tile_array_range(a), y = tile_array_range(b);
-    return x.low < y.high && y.low < x.high;
+    if (x.low >= y.high || y.low >= x.high) return false;
+    const tile_places p = places_of(a), q = places_of(b);
+    return !tile_places_interleave(&p, &q, y.low - x.low);
 }
 
 /* Which parameters are the same array, and whether the others stay out of each other's way. */
@@ -207,7 +228,7 @@ static void find_classes(const tape_record *r, tile_adjoint_key *key) {
                 key->same[k] = (int8_t)j;
                 break;
             }
-            if (ranges_meet(a, b)) key->apart = false;
+            if (arrays_meet(a, b)) key->apart = false;
         }
     }
 }

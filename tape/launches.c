@@ -242,13 +242,12 @@ static tile_status check(const job *j, bool any_dtype) {
     for (int k = 0; k < r->arrays; k++) {
         const tile_array *a = j->array[k], *first = j->array[0];
         TILE_CHECK(a, TILE_E_ARGUMENT, "%s: %s is NULL", r->call, r->names[k]);
-        TILE_CHECK(any_dtype || tile_is_float(a->storage->dtype), TILE_E_DTYPE,
+        TILE_CHECK(any_dtype || tile_is_float(a->dtype), TILE_E_DTYPE,
                    "%s: %s is %s, wanted a float dtype", r->call, r->names[k],
-                   tile_dtype_name(a->storage->dtype));
-        TILE_CHECK(a->storage->dtype == first->storage->dtype, TILE_E_DTYPE,
-                   "%s: %s is %s, %s is %s", r->call, r->names[k],
-                   tile_dtype_name(a->storage->dtype), r->names[0],
-                   tile_dtype_name(first->storage->dtype));
+                   tile_dtype_name(a->dtype));
+        TILE_CHECK(a->dtype == first->dtype, TILE_E_DTYPE, "%s: %s is %s, %s is %s", r->call,
+                   r->names[k], tile_dtype_name(a->dtype), r->names[0],
+                   tile_dtype_name(first->dtype));
         TILE_CHECK(tile_shape_equal(a->shape, first->shape), TILE_E_SHAPE, "%s: %s is %s, %s is %s",
                    r->call, r->names[k], tile_shape_text(a->shape, text[0]), r->names[0],
                    tile_shape_text(first->shape, text[1]));
@@ -282,10 +281,8 @@ static tile_grid grid_of(tile_shape shape, int64_t width) {
 
 static tile_status launch(const job *j, tile_grid grid) {
     const tile_array *first = j->array[0];
-    const ready like = {.what = j->what,
-                        .dtype = first->storage->dtype,
-                        .rank = first->shape.rank,
-                        .width = j->width};
+    const ready like = {
+        .what = j->what, .dtype = first->dtype, .rank = first->shape.rank, .width = j->width};
     tile_kernel *kernel;
     TILE_TRY(find_kernel(first->storage->ctx, &like, &kernel));
     tile_arg arg[TILE_RANK_MAX + ARRAYS_MAX + 1 + SCALARS_MAX];
@@ -330,7 +327,7 @@ static bool may_meet(const tile_array *a, const tile_array *b) {
 static tile_status launch_apart(job *j) {
     tile_array *x = j->array[0], *y = j->array[1], *copy;
     if (!may_meet(x, y) || tape_same_elements(x, y)) return launch_field(j);
-    TILE_TRY(tile_array_create(x->storage->ctx, x->storage->dtype, x->shape, &copy));
+    TILE_TRY(tile_array_create(x->storage->ctx, x->dtype, x->shape, &copy));
     const int32_t before = j->record ? j->record->count : 0;
     job first = {.record = j->record, .what = COPY, .array = {x, copy}};
     tile_status status = launch_field(&first);
@@ -344,7 +341,7 @@ static tile_status launch_apart(job *j) {
 tile_status tape_fill(tape *record, tile_array *a, double value) {
     job j = {.record = record, .what = FILL, .array = {a}, .scalars = 1};
     TILE_TRY(check(&j, true));
-    const tile_dtype dtype = a->storage->dtype;
+    const tile_dtype dtype = a->dtype;
     TILE_CHECK(tile_dtype_holds(dtype, value), TILE_E_ARGUMENT,
                "tape_fill: value is %.17g, which %s does not hold", value, tile_dtype_name(dtype));
     if (tile_is_float(dtype)) {
@@ -376,9 +373,8 @@ static tile_status check_result(const job *j, const tile_array *result) {
     const tile_array *x = j->array[0];
     char text[TILE_SHAPE_TEXT];
     TILE_CHECK(result, TILE_E_ARGUMENT, "%s: result is NULL", call);
-    TILE_CHECK(result->storage->dtype == x->storage->dtype, TILE_E_DTYPE,
-               "%s: result is %s, x is %s", call, tile_dtype_name(result->storage->dtype),
-               tile_dtype_name(x->storage->dtype));
+    TILE_CHECK(result->dtype == x->dtype, TILE_E_DTYPE, "%s: result is %s, x is %s", call,
+               tile_dtype_name(result->dtype), tile_dtype_name(x->dtype));
     TILE_CHECK(tile_array_count(result) == 1, TILE_E_SHAPE, "%s: result is %s, wanted one element",
                call, tile_shape_text(result->shape, text));
     TILE_CHECK(result->storage->ctx == x->storage->ctx, TILE_E_ARGUMENT,
@@ -407,7 +403,7 @@ static tile_status add_up(job *j, tile_array *result) {
     tile_array *sums;
     tile_shape blocks = {.rank = axes_of(shape.rank)};
     for (int g = 0; g < blocks.rank; g++) blocks.extent[g] = grid.blocks[g];
-    TILE_TRY(tile_array_create(result->storage->ctx, result->storage->dtype, blocks, &sums));
+    TILE_TRY(tile_array_create(result->storage->ctx, result->dtype, blocks, &sums));
     j->sums = sums;
     tile_status status = launch(j, grid);
     job next = {.record = j->record, .what = SUM, .array = {sums}};

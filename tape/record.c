@@ -136,15 +136,14 @@ tile_status tape_zero(tape *t) {
 
 tile_status tape_retain(tape *t, tile_array *array, tile_array **adjoint) {
     TILE_CHECK(t && array && adjoint, TILE_E_ARGUMENT, "tape_retain: an argument is NULL");
-    TILE_CHECK(tile_is_float(array->storage->dtype), TILE_E_DTYPE,
-               "tape_retain: array is %s, wanted a float dtype",
-               tile_dtype_name(array->storage->dtype));
+    TILE_CHECK(tile_is_float(array->dtype), TILE_E_DTYPE,
+               "tape_retain: array is %s, wanted a float dtype", tile_dtype_name(array->dtype));
     TILE_CHECK(array->storage->ctx == t->ctx, TILE_E_ARGUMENT,
                "tape_retain: array is of another context");
     tape_use *use = tape_use_of(t, array->storage);
     tape_record *r = use ? tape_record_new(t, TAPE_RETAIN, 1) : NULL;
     if (!r) return TILE_E_MEMORY;
-    TILE_TRY(tile_array_create(t->ctx, array->storage->dtype, array->shape, &r->retained));
+    TILE_TRY(tile_array_create(t->ctx, array->dtype, array->shape, &r->retained));
     r->retained->lent = true;
     r->operand[0] = (tape_operand){.array = tile_array_hold(array), .use = use};
     tape_record_append(t, r);

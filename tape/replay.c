@@ -38,8 +38,7 @@ static tile_status rerun_outside(tape_record *r, const void *values) {
     tile_array *a = o->array;
     if (tape_use_restarts(o->use)) {
         TILE_TRY(tile_storage_will_write(a->storage, tile_array_range(a)));
-        tile_copy_strided(a->storage->dtype, a->shape, tile_array_address(a), a->stride, values,
-                          a->stride);
+        tile_copy_strided(a->dtype, a->shape, tile_array_address(a), a->stride, values, a->stride);
     }
     o->need = tape_need_for_replay(o->use, tile_array_range(a), r->number);
     return o->need ? TILE_OK : TILE_E_MEMORY;
@@ -89,10 +88,10 @@ static const void *initial_address(const tape *t, const tile_array *a) {
 }
 
 tile_status tape_initial_read(tape *t, tile_array *a, void *host, size_t bytes) {
-    const size_t size = tile_dtype_size(a->storage->dtype);
+    const size_t size = tile_dtype_size(a->dtype);
     TILE_CHECK(bytes == (size_t)tile_array_count(a) * size, TILE_E_ARGUMENT,
                "tape_initial_read: %zu bytes", bytes);
-    tile_copy_strided(a->storage->dtype, a->shape, host, NULL, initial_address(t, a), a->stride);
+    tile_copy_strided(a->dtype, a->shape, host, NULL, initial_address(t, a), a->stride);
     return TILE_OK;
 }
 
@@ -118,7 +117,7 @@ static tile_status own_initial(tape_use *u) {
 
 tile_status tape_initial_write(tape *t, tile_array *a, const void *host, size_t bytes) {
     tape_use *u = tape_find_use(t, a->storage);
-    const size_t size = tile_dtype_size(a->storage->dtype);
+    const size_t size = tile_dtype_size(a->dtype);
     TILE_CHECK(bytes == (size_t)tile_array_count(a) * size, TILE_E_ARGUMENT,
                "tape_initial_write: %zu bytes", bytes);
     char *to;
@@ -129,21 +128,30 @@ tile_status tape_initial_write(tape *t, tile_array *a, const void *host, size_t 
         TILE_TRY(tile_storage_will_write(a->storage, tile_array_range(a)));
         to = tile_array_address(a);
     }
-    tile_copy_strided(a->storage->dtype, a->shape, to, a->stride, host, NULL);
+    tile_copy_strided(a->dtype, a->shape, to, a->stride, host, NULL);
     return TILE_OK;
+}
+
+/* One more into out, where there is room. false: no memory. */
+static bool add_part(const tile_array *part, tile_array **out, int most, int *count) {
+    if (*count < most && tile_array_over(part->storage, part->dtype, part->shape, part->stride,
+                                         part->offset, &out[*count]))
+        return false;
+    ++*count;
+    return true;
 }
 
 int tape_grad_arrays(tape *t, tile_array **out, int most) {
     int count = 0;
     for (tape_use *u = t->uses; u; u = u->next) {
         if (!u->storage->grad) continue;
-        const int64_t n = (int64_t)(u->storage->bytes / tile_dtype_size(u->storage->dtype));
-        if (count < most &&
-            tile_array_over(u->storage, (tile_shape){1, {n}}, NULL, 0, &out[count])) {
+        const tile_array all = tape_whole(u->storage);
+        for (int k = tile_array_part_count(&all) - 1; k >= 0; k--) { /* listed last first */
+            const tile_array part = tile_array_part(&all, k);
+            if (!tile_is_float(part.dtype) || add_part(&part, out, most, &count)) continue;
             while (count > 0) tile_array_destroy(out[--count]);
             return -1;
         }
-        count++;
     }
     return count;
 }

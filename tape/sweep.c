@@ -24,7 +24,7 @@ void tape_bind_step(const tape_record *r, const tile_adjoint_step *step, tile_bo
         void *adjoint = NULL;
         if (o->use->adjoint)
             adjoint = (char *)o->use->adjoint->data +
-                      (size_t)o->array->offset * tile_dtype_size(o->array->storage->dtype);
+                      (size_t)o->array->offset * tile_dtype_size(o->array->dtype);
         tape_memory(o->array, adjoint, adjoint, &bound->array[grad++]);
     }
 }
@@ -50,7 +50,7 @@ static tile_status take_adjoints(tape *t) {
 }
 
 static void *adjoint_address(const tape_use *u, const tile_array *a) {
-    return (char *)u->adjoint->data + (size_t)a->offset * tile_dtype_size(a->storage->dtype);
+    return (char *)u->adjoint->data + (size_t)a->offset * tile_dtype_size(a->dtype);
 }
 
 static void plant_seeds(tape *t, int count, tile_array *const *array, tile_array *const *seed) {
@@ -64,7 +64,7 @@ static void plant_seeds(tape *t, int count, tile_array *const *array, tile_array
         const tile_array *a = array[k];
         tape_use *u = tape_find_use(t, a->storage);
         if (!u) continue;
-        const void *from = a->storage->dtype == TILE_F32 ? (const void *)&one32 : &one64;
+        const void *from = a->dtype == TILE_F32 ? (const void *)&one32 : &one64;
         const int64_t *stride = a->stride;
         if (seed) {
             from = tile_array_address(seed[k]);
@@ -91,7 +91,7 @@ static void sweep_retain(const tape_record *r) {
     if (r->skip) {
         tape_fill_zero(r->retained->storage->buffer);
     } else {
-        tile_copy_strided(a->storage->dtype, a->shape, tile_array_address(r->retained), NULL,
+        tile_copy_strided(a->dtype, a->shape, tile_array_address(r->retained), NULL,
                           adjoint_address(r->operand[0].use, a), a->stride);
     }
 }
@@ -110,14 +110,16 @@ static tile_status sweep_record(tape *t, tape_record *r) {
 
 /* The rest of the requested gradients: what is left at the first version is added. */
 static void add_gradients(tape *t) {
-    static const int64_t one[TILE_RANK_MAX] = {1};
     for (tape_use *u = t->uses; u; u = u->next) {
         if (!u->storage->grad || u->direct || !u->planned || !u->wanted) continue;
-        tile_storage flat_storage = {.dtype = u->storage->dtype};
-        const int64_t count = (int64_t)(u->storage->bytes / tile_dtype_size(u->storage->dtype));
-        const tile_array flat = {
-            .storage = &flat_storage, .shape = {1, {count}}, .stride = {1}, .count = count};
-        tape_add_array(&flat, u->storage->grad->buffer->data, one, u->adjoint->data, one);
+        const tile_array all = tape_whole(u->storage);
+        for (int k = 0; k < tile_array_part_count(&all); k++) {
+            const tile_array part = tile_array_part(&all, k);
+            char *grad = u->storage->grad->buffer->data;
+            if (!tile_is_float(part.dtype)) continue;
+            tape_add_array(&part, grad + (size_t)part.offset * tile_dtype_size(part.dtype),
+                           part.stride, adjoint_address(u, &part), part.stride);
+        }
     }
 }
 
@@ -141,8 +143,8 @@ static tile_status check_one(const tape *t, const char *call, int k, const tile_
     TILE_CHECK(a, TILE_E_ARGUMENT, "%s: array %d is NULL", call, k);
     TILE_CHECK(a->storage->ctx == t->ctx, TILE_E_ARGUMENT, "%s: array %d is of another context",
                call, k);
-    TILE_CHECK(tile_is_float(a->storage->dtype), TILE_E_DTYPE, "%s: array %d is %s, wanted a float",
-               call, k, tile_dtype_name(a->storage->dtype));
+    TILE_CHECK(tile_is_float(a->dtype), TILE_E_DTYPE, "%s: array %d is %s, wanted a float", call, k,
+               tile_dtype_name(a->dtype));
     if (!seeded) {
         TILE_CHECK(tile_array_count(a) == 1, TILE_E_SHAPE, "%s: loss has %lld elements, expected 1",
                    call, (long long)tile_array_count(a));
@@ -152,9 +154,8 @@ static tile_status check_one(const tape *t, const char *call, int k, const tile_
     TILE_CHECK(seed, TILE_E_ARGUMENT, "%s: seed %d is NULL", call, k);
     TILE_CHECK(seed->storage->ctx == t->ctx, TILE_E_ARGUMENT, "%s: seed %d is of another context",
                call, k);
-    TILE_CHECK(seed->storage->dtype == a->storage->dtype, TILE_E_DTYPE,
-               "%s: seed %d is %s, its array is %s", call, k, tile_dtype_name(seed->storage->dtype),
-               tile_dtype_name(a->storage->dtype));
+    TILE_CHECK(seed->dtype == a->dtype, TILE_E_DTYPE, "%s: seed %d is %s, its array is %s", call, k,
+               tile_dtype_name(seed->dtype), tile_dtype_name(a->dtype));
     TILE_CHECK(tile_shape_equal(seed->shape, a->shape), TILE_E_SHAPE,
                "%s: seed %d is %s, its array is %s", call, k, tile_shape_text(seed->shape, text[0]),
                tile_shape_text(a->shape, text[1]));

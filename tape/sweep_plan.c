@@ -115,7 +115,7 @@ static tile_status plan_call(tape_record *r) {
                "carries a gradient");
     for (int k = 0; k < r->count; k++) {
         const tape_operand *o = &r->operand[k];
-        if (!o->use->active || !tile_is_float(o->array->storage->dtype)) continue;
+        if (!o->use->active || !tile_has_gradient(o->array->dtype)) continue;
         need_zero(r, k);
         o->use->wanted = true;
     }

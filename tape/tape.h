@@ -171,7 +171,11 @@ tile_status tape_initial_read(tape *t, tile_array *array, void *host, size_t byt
 tile_status tape_initial_write(tape *t, tile_array *array, const void *host,
                                size_t bytes) TILE_MUST_USE;
 
-/* One whole-storage array per requested gradient; the caller destroys them. Returns how many there
+/* Every element of a storage, as an array that holds nothing. */
+tile_array tape_whole(tile_storage *storage);
+
+/* One whole-storage array per requested gradient, of structs per float member; the caller destroys
+ * them. Returns how many there
  * are, at most `most` of which are given; -1: no memory. */
 int tape_grad_arrays(tape *t, tile_array **out, int most);
 

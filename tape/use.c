@@ -115,8 +115,8 @@ static tile_status note_write(tape_use *u, const tile_array *array) {
     *o = (tape_operand){.array = o->array, .use = u, .need = need, .written = true};
     if (!fresh) return TILE_OK;
     tile_array *copy;
-    const tile_status status =
-        tile_array_over(u->storage, array->shape, array->stride, array->offset, &copy);
+    const tile_status status = tile_array_over(u->storage, array->dtype, array->shape,
+                                               array->stride, array->offset, &copy);
     if (status) {
         tape_need_release(need);
         return status;
@@ -260,7 +260,7 @@ void tape_need_release(tape_need *need) {
 
 const void *tape_need_address(const tape_need *need, const tile_array *array) {
     const tile_storage *s = array->storage;
-    const int64_t byte = array->offset * (int64_t)tile_dtype_size(s->dtype);
+    const int64_t byte = array->offset * (int64_t)tile_dtype_size(array->dtype);
     if (!need->buffer) return (const char *)s->buffer->data + byte;
     return (const char *)need->buffer->data + byte - need->base;
 }

@@ -6,6 +6,7 @@
 #include "core/adjoint.h"
 #include "core/array.h"
 #include "core/status.h"
+#include "core/struct_tile.h"
 
 #define TILE_KERNEL_FILE "ops/memory/memory_kernel.inc"
 #include "core/for_each_dtype.inc"
@@ -280,6 +281,11 @@ static tile as_indices(tile_builder *b, const char *call, tile indices) {
 /* Puts pad into the constants of a load; false: the dtype does not hold it. */
 static bool set_pad(const char *call, tile_param a, double pad, tile_attrs *attrs) {
     tile_builder *b = a.builder;
+    if (tile_param_is_struct(a) && pad != 0) {
+        tile_builder_fail(b, TILE_E_ARGUMENT, "%s: pad is %.17g, structs are padded with 0", call,
+                          pad);
+        return false;
+    }
     if (!b || a.index < 0 || a.index >= b->program.param_count) return true;
     const tile_dtype dtype = b->program.param[a.index].dtype;
     if (tile_is_float(dtype)) {
