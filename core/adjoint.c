@@ -213,7 +213,7 @@ static void elementwise_rule(tile_adjoint *a) {
     }
 }
 
-static bool any_adjoint(const tile_adjoint *a, const tile_node *n) {
+bool tile_adjoint_any(const tile_adjoint *a, const tile_node *n) {
     for (int32_t k = 0; k < n->n_out; k++)
         if (tile_is_good(a->adjoint[n->out + k])) return true;
     return false;
@@ -295,112 +295,10 @@ static void access_rule(tile_adjoint *a, int32_t node) {
     }
 }
 
-static void walk_region(tile_adjoint *a, int32_t region);
-
-/* Values from outside that a region uses and that want a gradient. */
-static int32_t find_captured(const tile_adjoint *a, int32_t region, int32_t loop, int32_t *captured,
-                             int32_t count) {
-    const tile_region *r = &a->forward->region[region];
-    for (int32_t i = 0; i < r->count; i++) {
-        const tile_node *n = &a->forward->node[r->node[i]];
-        if (n->op == &tile_op_loop) count = find_captured(a, n->region, loop, captured, count);
-        for (int32_t k = 0; k < n->n_in; k++) captured[count++] = tile_node_in(a->forward, n, k);
-    }
-    for (int32_t k = 0; k < r->yield_count; k++) captured[count++] = r->yield[k];
-    const int32_t body = a->forward->node[loop].region;
-    int32_t kept = 0;
-    for (int32_t k = 0; k < count; k++) {
-        const int32_t v = captured[k];
-        bool good =
-            a->wants[v] && !tile_region_within(a->forward, a->forward->value[v].region, body);
-        for (int32_t j = 0; j < kept; j++) good = good && captured[j] != v;
-        if (good) captured[kept++] = v;
-    }
-    return kept;
-}
-
-static bool region_touches_grads(const tile_adjoint *a, int32_t region) {
-    const tile_region *r = &a->forward->region[region];
-    for (int32_t i = 0; i < r->count; i++) {
-        const tile_node *n = &a->forward->node[r->node[i]];
-        if (n->op == &tile_op_loop && region_touches_grads(a, n->region)) return true;
-        if (n->op->access > TILE_ACCESS_LOAD && (a->grads >> tile_class_of(a->key, n->param) & 1u))
-            return true;
-    }
-    return false;
-}
-
-/* The reverse loop carries the adjoints of the carried tiles, then those of captured values. */
-typedef struct reverse_loop {
-    const tile_node *node;
-    const tile_region *body;
-    int32_t *carried;  /* which carried tiles want a gradient */
-    int32_t *captured; /* values */
-    int32_t carried_count, captured_count;
-    tile *tiles;
-} reverse_loop;
-
-static tile adjoint_or_zero(tile_adjoint *a, int32_t value) {
-    return tile_is_good(a->adjoint[value]) ? a->adjoint[value] : tile_adjoint_zero(a, value);
-}
-
-static void walk_body(tile_adjoint *a, const reverse_loop *l) {
-    const int n = l->carried_count + l->captured_count;
-    for (int k = 0; k < l->carried_count; k++)
-        l->tiles[k] = adjoint_or_zero(a, l->node->out + l->carried[k]);
-    for (int k = 0; k < l->captured_count; k++)
-        l->tiles[l->carried_count + k] = adjoint_or_zero(a, l->captured[k]);
-    const tile count = tile_adjoint_primal(a, tile_node_in(a->forward, l->node, 0));
-    const int32_t loop = tile_builder_loop_begin(a->b, count, n, l->tiles, true);
-    if (loop < 0) return;
-    a->region[l->node->region] = a->b->region;
-    a->primal[l->body->argument] = tile_builder_loop_argument(a->b, loop, 0);
-    for (int k = 0; k < l->captured_count; k++)
-        a->adjoint[l->captured[k]] =
-            tile_builder_loop_argument(a->b, loop, 1 + l->carried_count + k);
-    for (int k = 0; k < l->carried_count; k++)
-        tile_adjoint_add_to(a, l->body->yield[l->carried[k]],
-                            tile_builder_loop_argument(a->b, loop, 1 + k));
-    walk_region(a, l->node->region);
-    for (int k = 0; k < l->carried_count; k++)
-        l->tiles[k] = adjoint_or_zero(a, l->body->argument + 1 + l->carried[k]);
-    for (int k = 0; k < l->captured_count; k++)
-        l->tiles[l->carried_count + k] = a->adjoint[l->captured[k]];
-    if (a->b->status) return;
-    tile_builder_loop_end(a->b, loop, n, l->tiles);
-    a->region[l->node->region] = -1;
-    for (int k = 0; k < l->captured_count; k++)
-        a->adjoint[l->captured[k]] = tile_builder_loop_result(a->b, loop, l->carried_count + k);
-    for (int k = 0; k < l->carried_count; k++)
-        tile_adjoint_add_to(a, tile_node_in(a->forward, l->node, 1 + l->carried[k]),
-                            tile_builder_loop_result(a->b, loop, k));
-}
-
-static void walk_loop(tile_adjoint *a, const tile_node *n) {
-    if (!any_adjoint(a, n) && !region_touches_grads(a, n->region)) return;
-    reverse_loop l = {.node = n, .body = &a->forward->region[n->region]};
-    const size_t most = (size_t)a->forward->input_count + (size_t)a->forward->value_count + 1;
-    l.carried = tile_alloc(most * sizeof *l.carried);
-    l.captured = tile_alloc(2 * most * sizeof *l.captured);
-    l.tiles = tile_alloc(2 * most * sizeof *l.tiles);
-    if (!l.carried || !l.captured || !l.tiles) {
-        tile_builder_fail(a->b, TILE_E_MEMORY, "%s", tile_last_error());
-    } else {
-        for (int32_t k = 0; k < l.body->yield_count; k++)
-            if (a->wants[l.body->argument + 1 + k]) l.carried[l.carried_count++] = k;
-        l.captured_count =
-            find_captured(a, n->region, (int32_t)(n - a->forward->node), l.captured, 0);
-        walk_body(a, &l);
-    }
-    tile_free(l.carried);
-    tile_free(l.captured);
-    tile_free(l.tiles);
-}
-
 static void walk_node(tile_adjoint *a, int32_t node) {
     const tile_node *n = &a->forward->node[node];
     if (n->op == &tile_op_loop) {
-        walk_loop(a, n);
+        tile_adjoint_walk_loop(a, n);
         return;
     }
     a->node = n;
@@ -409,7 +307,7 @@ static void walk_node(tile_adjoint *a, int32_t node) {
     a->b->line = n->line;
     if (n->op->access) {
         access_rule(a, node);
-    } else if (any_adjoint(a, n) && gradients_exist(a)) {
+    } else if (tile_adjoint_any(a, n) && gradients_exist(a)) {
         if (n->op->kind == TILE_OP_ELEMENTWISE) {
             elementwise_rule(a);
         } else if (n->op->adjoint) {
@@ -418,14 +316,14 @@ static void walk_node(tile_adjoint *a, int32_t node) {
     }
 }
 
-static void walk_region(tile_adjoint *a, int32_t region) {
+void tile_adjoint_walk_region(tile_adjoint *a, int32_t region) {
     const tile_region *r = &a->forward->region[region];
     for (int32_t k = r->count - 1; k >= 0 && !a->b->status; k--) walk_node(a, r->node[k]);
 }
 
 void tile_adjoint_walk(tile_adjoint *a) {
     find_wants(a);
-    walk_region(a, 0);
+    tile_adjoint_walk_region(a, 0);
 }
 
 static tile_status copy_params(tile_adjoint *a) {

@@ -69,6 +69,11 @@ void tile_adjoint_end(tile_adjoint *a);
 /* Walks the forward program backwards. */
 void tile_adjoint_walk(tile_adjoint *a);
 
+/* Parts of it: a region, a loop (adjoint_loop.c); whether a result of a node has an adjoint. */
+void tile_adjoint_walk_region(tile_adjoint *a, int32_t region);
+void tile_adjoint_walk_loop(tile_adjoint *a, const tile_node *loop);
+bool tile_adjoint_any(const tile_adjoint *a, const tile_node *node);
+
 /* The value of a forward value in the adjoint program: recomputed, or kept. */
 tile tile_adjoint_primal(tile_adjoint *a, int32_t value);
 

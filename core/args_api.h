@@ -199,4 +199,6 @@ static inline tile_arg tile_arg_same_(tile_arg arg) {
 #define tile_set_space(...) (tile_here(__FILE__, __LINE__), tile_set_space(__VA_ARGS__))
 #define tile_loop_begin(...) (tile_here(__FILE__, __LINE__), tile_loop_begin(__VA_ARGS__))
 #define tile_loop_end(...) (tile_here(__FILE__, __LINE__), tile_loop_end(__VA_ARGS__))
+#define tile_while_begin(...) (tile_here(__FILE__, __LINE__), tile_while_begin(__VA_ARGS__))
+#define tile_while_end(...) (tile_here(__FILE__, __LINE__), tile_while_end(__VA_ARGS__))
 #endif

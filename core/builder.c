@@ -21,6 +21,14 @@ void tile_here(const char *file, int line) {
     here_line = line;
 }
 
+const char *tile_builder_file(const tile_builder *b) {
+    return b->file ? b->file : here_file;
+}
+
+int tile_builder_line(const tile_builder *b) {
+    return b->file ? b->line : here_line;
+}
+
 static const tile nothing = {NULL, -1};
 
 bool tile_is_good(tile t) {
@@ -366,8 +374,8 @@ tile tile_emit(tile_builder *b, const tile_emission *e) {
                         .out = -1,
                         .attrs = e->attrs,
                         .epoch = b->epoch,
-                        .file = b->file ? b->file : here_file,
-                        .line = b->file ? b->line : here_line}};
+                        .file = tile_builder_file(b),
+                        .line = tile_builder_line(b)}};
     if (!add_operands(b, &d, e)) return (tile){b, -1};
     if (e->op->access ? !add_array(b, &d, e) : !add_tile_offsets(b, &d, e)) return (tile){b, -1};
     if (!complete(b, &d, e)) return (tile){b, -1};

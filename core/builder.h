@@ -34,6 +34,8 @@ struct tile_builder {
     int32_t struct_count, struct_capacity;
     const char *file; /* where the adjoint's or a formula's nodes come from; NULL: tile_here */
     int line;
+    int32_t *state; /* per state: the value that it is now, or -1 when its loop has ended */
+    int32_t state_count, state_capacity;
 };
 
 /* What to add. Zero means absent. */
@@ -70,6 +72,19 @@ tile tile_builder_loop_argument(tile_builder *b, int32_t loop, int k); /* 0: ind
 void tile_builder_loop_end(tile_builder *b, int32_t loop, int n, const tile *next);
 tile tile_builder_loop_result(tile_builder *b, int32_t loop, int k);
 
+/* A while: the body runs while go (rank-0 bool) is true, most (known at the launch) times at most.
+ * Arguments and results are numbered as those of a counted loop; trips: how often the body ran. */
+int32_t tile_builder_while_begin(tile_builder *b, tile go, tile most, int n, const tile *initial);
+void tile_builder_while_end(tile_builder *b, int32_t loop, tile go, int n, const tile *next);
+tile tile_builder_while_trips(tile_builder *b, int32_t loop);
+
+/* States: tiles that calls replace as the kernel goes on, such as what a stack holds. The loops of
+ * the public calls carry those that are there when they begin. add returns the number of the state,
+ * or -1 on an error; a state that was added in a loop that has ended is no good tile. */
+int32_t tile_builder_state_add(tile_builder *b, tile initial);
+tile tile_builder_state(tile_builder *b, int32_t state);
+void tile_builder_state_set(tile_builder *b, int32_t state, tile next);
+
 /* A structure node without inputs and with one rank-0 result, in the kernel's body. */
 tile tile_builder_add_structure(tile_builder *b, const tile_node *node, tile_dtype dtype);
 
@@ -86,6 +101,10 @@ tile tile_builder_axis_value(tile_builder *b, const tile_op *op, int axis);
 
 tile_builder *tile_builder_create(tile_context *ctx, const char *name);
 void tile_builder_destroy(tile_builder *b);
+
+/* The place of the call in the user's program. */
+const char *tile_builder_file(const tile_builder *b);
+int tile_builder_line(const tile_builder *b);
 
 /* Notes the first error, with the place of the call. Returns the error tile. */
 tile tile_builder_fail(tile_builder *b, tile_status code, const char *format, ...)

@@ -53,7 +53,12 @@ static tile_status add_arguments(tile_builder *b, int32_t loop, int n, const til
     return TILE_OK;
 }
 
-static int32_t begin_with(tile_builder *b, tile count, int n, const tile *initial, bool reverse,
+/* What kind of loop begins. */
+typedef struct loop_kind {
+    bool reverse, is_while;
+} loop_kind;
+
+static int32_t begin_with(tile_builder *b, tile count, int n, const tile *initial, loop_kind kind,
                           int32_t *in) {
     in[0] = count.id;
     for (int k = 0; k < n; k++) in[1 + k] = initial[k].id;
@@ -61,10 +66,10 @@ static int32_t begin_with(tile_builder *b, tile count, int n, const tile *initia
                             .n_in = 1 + n,
                             .param = -1,
                             .parent = b->region,
-                            .attrs.n[0] = reverse,
+                            .attrs.n = {kind.reverse, kind.is_while},
                             .epoch = b->epoch,
-                            .file = b->file,
-                            .line = b->line};
+                            .file = tile_builder_file(b),
+                            .line = tile_builder_line(b)};
     const int32_t loop = tile_program_add_node(&b->program, &node, in);
     if (loop < 0 || add_arguments(b, loop, n, initial)) {
         tile_builder_fail(b, TILE_E_MEMORY, "%s", tile_last_error());
@@ -75,27 +80,69 @@ static int32_t begin_with(tile_builder *b, tile count, int n, const tile *initia
     return loop;
 }
 
-int32_t tile_builder_loop_begin(tile_builder *b, tile count, int n, const tile *initial,
-                                bool reverse) {
+static int32_t begin_loop(tile_builder *b, tile count, int n, const tile *initial, loop_kind kind) {
     if (!b || b->status) return -1;
     int32_t *in = tile_alloc(((size_t)n + 1) * sizeof *in);
     if (!in) {
         tile_builder_fail(b, TILE_E_MEMORY, "%s", tile_last_error());
         return -1;
     }
-    const int32_t loop = begin_with(b, count, n, initial, reverse, in);
+    const int32_t loop = begin_with(b, count, n, initial, kind, in);
     tile_free(in);
     return loop;
 }
 
+int32_t tile_builder_loop_begin(tile_builder *b, tile count, int n, const tile *initial,
+                                bool reverse) {
+    return begin_loop(b, count, n, initial, (loop_kind){.reverse = reverse});
+}
+
 tile tile_builder_loop_argument(tile_builder *b, int32_t loop, int k) {
     if (!b || b->status || loop < 0) return (tile){b, -1};
-    return (tile){b, b->program.region[b->program.node[loop].region].argument + k};
+    const tile_node *n = &b->program.node[loop];
+    if (k) k += tile_loop_own(n);
+    return (tile){b, b->program.region[n->region].argument + k};
 }
 
 tile tile_builder_loop_result(tile_builder *b, int32_t loop, int k) {
     if (!b || b->status || loop < 0) return (tile){b, -1};
-    return (tile){b, b->program.node[loop].out + k};
+    const tile_node *n = &b->program.node[loop];
+    return (tile){b, n->out + tile_loop_own(n) + k};
+}
+
+/* The tiles of a while's own, then the others; NULL on an error. */
+static tile *with_own(tile_builder *b, tile go, tile trips, int n, const tile *others) {
+    if (!b || b->status) return NULL;
+    tile *all = tile_alloc(((size_t)n + TILE_LOOP_OWN) * sizeof *all);
+    if (!all) {
+        tile_builder_fail(b, TILE_E_MEMORY, "%s", tile_last_error());
+        return NULL;
+    }
+    all[TILE_LOOP_GO] = go;
+    all[TILE_LOOP_TRIPS] = trips;
+    for (int k = 0; k < n; k++) all[TILE_LOOP_OWN + k] = others[k];
+    return all;
+}
+
+int32_t tile_builder_while_begin(tile_builder *b, tile go, tile most, int n, const tile *initial) {
+    tile *all = with_own(b, go, tile_constant(b, TILE_I64, scalar, 0), n, initial);
+    if (!all) return -1;
+    const int32_t loop = begin_loop(b, most, n + TILE_LOOP_OWN, all, (loop_kind){.is_while = true});
+    tile_free(all);
+    return loop;
+}
+
+void tile_builder_while_end(tile_builder *b, int32_t loop, tile go, int n, const tile *next) {
+    const tile ran[] = {tile_builder_loop_argument(b, loop, 0),
+                        tile_constant(b, TILE_I64, scalar, 1)};
+    tile *all = with_own(b, go, tile_emit_elementwise(b, "add", 2, ran), n, next);
+    if (!all) return;
+    tile_builder_loop_end(b, loop, n + TILE_LOOP_OWN, all);
+    tile_free(all);
+}
+
+tile tile_builder_while_trips(tile_builder *b, int32_t loop) {
+    return tile_builder_loop_result(b, loop, TILE_LOOP_TRIPS - TILE_LOOP_OWN);
 }
 
 static tile_status finish_loop(tile_builder *b, int32_t loop, int n, const tile *next) {
@@ -125,6 +172,24 @@ void tile_builder_loop_end(tile_builder *b, int32_t loop, int n, const tile *nex
     if (finish_loop(b, loop, n, next)) tile_builder_fail(b, TILE_E_MEMORY, "%s", tile_last_error());
 }
 
+int32_t tile_builder_state_add(tile_builder *b, tile initial) {
+    if (!b || b->status || !tile_is_good(initial)) return -1;
+    if (tile_grow(&b->state, &b->state_capacity, b->state_count + 1, sizeof *b->state)) {
+        tile_builder_fail(b, TILE_E_MEMORY, "%s", tile_last_error());
+        return -1;
+    }
+    b->state[b->state_count] = initial.id;
+    return b->state_count++;
+}
+
+tile tile_builder_state(tile_builder *b, int32_t state) {
+    return (tile){b, state >= 0 && state < b->state_count ? b->state[state] : -1};
+}
+
+void tile_builder_state_set(tile_builder *b, int32_t state, tile next) {
+    if (!b->status && tile_is_good(next)) b->state[state] = next.id;
+}
+
 tile_builder *tile_builder_create(tile_context *ctx, const char *name) {
     tile_builder *b = tile_alloc(sizeof *b);
     if (!b) return NULL;
@@ -142,5 +207,6 @@ void tile_builder_destroy(tile_builder *b) {
     tile_program_clear(&b->program);
     tile_free(b->hash);
     tile_free(b->structs);
+    tile_free(b->state);
     tile_free(b);
 }

@@ -252,10 +252,12 @@ tile_status tile_executable_reserve(tile_executable *exe, const tile_bound *boun
 
 tile_status tile_execute(tile_executable *exe, const tile_bound *bound) {
     tile_run_state run;
+    tile_run_error error = {.node = NULL};
     tile_commit_size size;
     size_t stash;
     TILE_TRY(need_scratch(exe));
     TILE_TRY(begin(exe, bound, true, &run, &stash));
+    run.error = &error;
     if (!run.blocks) return TILE_OK;
     TILE_CHECK(bound->stash || !stash, TILE_E_STATE, "%s: no stash for kept values",
                exe->program.name);
@@ -271,5 +273,6 @@ tile_status tile_execute(tile_executable *exe, const tile_bound *bound) {
         tile_commit_run(&run, &size, s->commit->data, s->parts->data, bytes);
     else
         run_apart(&run, s->parts->data, bytes);
+    tile_run_report(&run);
     return TILE_OK;
 }

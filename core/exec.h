@@ -42,7 +42,8 @@ tile_status tile_executable_reserve(tile_executable *exe, const tile_bound *boun
 tile_status tile_shared_bytes(const tile_program *program, size_t *bytes) TILE_MUST_USE;
 
 /* Runs every block. Results have the same bits for any number of threads, and are as if blocks ran
- * one after the other in row-major order (reverse order when program.reverse). Arrays may alias. */
+ * one after the other in row-major order (reverse order when program.reverse). Arrays may alias.
+ * What goes wrong in a block is the context's pending error: the first in that order. */
 tile_status tile_execute(tile_executable *exe, const tile_bound *bound) TILE_MUST_USE;
 
 /* For tests and benchmarks: run block by block even where the field form holds. */

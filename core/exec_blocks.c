@@ -98,11 +98,12 @@ static void run_loop(tile_runner *r, const tile_plan *plan, int32_t at) {
     const tile_step *s = &plan->step[at];
     const tile_carry *carry = &plan->carry[s->first];
     const int64_t count = integer_at(r->arena, s->bytes);
-    const bool down = s->node->attrs.n[0] == 1;
+    const bool down = s->node->attrs.n[0] == 1, is_while = tile_loop_is_while(s->node);
     char *arena = r->arena;
     for (int32_t k = 0; k < s->count; k++)
         memcpy(arena + carry[k].argument, arena + carry[k].initial, carry[k].bytes);
-    for (int64_t i = 0; i < count; i++) {
+    const char *go = is_while ? arena + carry[TILE_LOOP_GO].argument : NULL;
+    for (int64_t i = 0; i < count && (!is_while || *go); i++) {
         const int64_t index = down ? count - 1 - i : i;
         memcpy(arena + s->place, &index, sizeof index);
         tile_run_steps(r, plan, at + 1, s->body);
@@ -115,6 +116,9 @@ static void run_loop(tile_runner *r, const tile_plan *plan, int32_t at) {
                 memcpy(arena + carry[k].argument, arena + from, carry[k].bytes);
         }
     }
+    if (is_while && *go)
+        tile_run_fail(r, s->node, "a while would go on after %lld iterations, the most it may run",
+                      (long long)(count > 0 ? count : 0));
 }
 
 /* Where the tile of the current iterations is kept; NULL: nowhere. */

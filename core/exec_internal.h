@@ -133,6 +133,14 @@ typedef struct tile_slot_place {
 
 typedef struct tile_commit_log tile_commit_log;
 
+/* The first execution error of a launch, in block order (exec_fail.c). */
+typedef struct tile_run_error {
+    const tile_node *node; /* NULL: none */
+    int64_t number;        /* of its block, counted in the order of effects */
+    int64_t block[TILE_GRID_RANK];
+    char reason[160];
+} tile_run_error;
+
 typedef struct tile_run_state {
     const tile_executable *exe;
     const tile_bound *bound;
@@ -142,6 +150,7 @@ typedef struct tile_run_state {
     bool serial;     /* blocks run one after the other on the calling thread */
     uint64_t logged; /* array parameters whose writes are committed in block order */
     uint64_t summed; /* array parameters whose additions are summed over all blocks first */
+    tile_run_error *error;
 } tile_run_state;
 
 /* One thread's part of it. */
@@ -159,6 +168,12 @@ void tile_run_steps(tile_runner *r, const tile_plan *plan, int32_t first, int32_
 
 /* Runs blocks [first, end), counted in the order of effects. */
 void tile_run_blocks(tile_runner *r, int64_t first, int64_t end);
+
+/* Execution errors (exec_fail.c): notes that a node cannot do its work in the runner's block; tells
+ * the context when the launch is over. The block goes on with what there is. */
+void tile_run_fail(const tile_runner *r, const tile_node *node, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void tile_run_report(const tile_run_state *run);
 
 /* Policy (exec_policy.c) */
 

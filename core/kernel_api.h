@@ -99,11 +99,13 @@ TILE_API tile tile_set_space(tile t, tile_space space);
 /* tile_space_of: where a block keeps a tile; TILE_REGISTER for what is no tile. */
 TILE_API tile_space tile_space_of(tile t);
 
-/* A loop: count iterations, tiles carried from one to the next. */
+/* A loop: tiles carried from one iteration to the next, a count or a condition. */
 typedef struct tile_loop {
     tile_builder *builder;
     int32_t node;
-    tile index; /* rank-0 int64, 0..count-1 */
+    int32_t states; /* stacks and the like that were there when it began */
+    tile index;     /* rank-0 int64, 0 in the first iteration */
+    tile trips;     /* after tile_while_end: rank-0 int64, how often the body ran */
     int carried_count;
     tile carried[TILE_CARRIED_MAX]; /* inside the body; after tile_loop_end: the final values */
 } tile_loop;
@@ -117,6 +119,24 @@ TILE_API tile_loop tile_loop_begin(tile_builder *b, tile count, tile_list initia
 
 /* tile_loop_end: next holds the carried tiles of the next iteration, same shapes and dtypes. */
 TILE_API void tile_loop_end(tile_loop *loop, tile_list next);
+
+/* tile_while_begin: a loop that goes on while a condition holds.
+ *
+ *   for (index = 0; go; index++) { body; go = what tile_while_end is given }
+ *
+ * in       go rank-0 bool, one for the block; it may depend on data; most rank-0 int64 known at
+ *          the launch, as the count of tile_loop_begin: the most iterations there may be
+ * special  go false at first: no iteration, the results are the initial tiles. When go still holds
+ *          after most iterations the loop ends, and that is an execution error: TILE_E_EXECUTION
+ *          from the next synchronisation, which names kernel, place and block
+ * repeats  the gradient runs the body backwards as often as it ran; what it needs of each iteration
+ *          is kept, in memory for most iterations
+ * errors   TILE_E_DTYPE, TILE_E_ARGUMENT most depends on the block or on an array
+ */
+TILE_API tile_loop tile_while_begin(tile_builder *b, tile go, tile most, tile_list initial);
+
+/* tile_while_end: go says whether there is a next iteration, next holds its carried tiles. */
+TILE_API void tile_while_end(tile_loop *loop, tile go, tile_list next);
 
 /* tile_launch: run a kernel on every block of a grid; recorded when the tape is not NULL.
  *

@@ -2,7 +2,9 @@
  *
  *   kernel scatter(x: f32[?], n: int)
  *     %2 = load x[%1 + 1] : f32[256]          one node a line: results, op, operands, type
- *     %5 = full {real = 0.5} : f32[]          constants of an op in braces, those that are not 0 */
+ *     %5 = full {real = 0.5} : f32[]          constants of an op in braces, those that are not 0
+ *     %9 = loop %3, %6 from %7 = %5 {         count, index, carried tiles and where they start
+ *     ... = loop %3 while %7, %6 from ... {   at most %3 iterations, while the first one is true */
 #include <inttypes.h>
 
 #include "core/array.h"
@@ -65,8 +67,9 @@ static void print_region(FILE *out, const tile_program *p, int32_t region, int i
 
 static void print_loop(FILE *out, const tile_program *p, const tile_node *n, int indent) {
     const tile_region *body = &p->region[n->region];
-    fprintf(out, "loop %%%d%s, %%%d from ", (int)tile_node_in(p, n, 0),
-            n->attrs.n[0] ? " down" : "", (int)body->argument);
+    fprintf(out, "loop %%%d%s", (int)tile_node_in(p, n, 0), n->attrs.n[0] ? " down" : "");
+    if (tile_loop_is_while(n)) fprintf(out, " while %%%d", (int)(body->argument + 1));
+    fprintf(out, ", %%%d from ", (int)body->argument);
     for (int32_t k = 0; k < body->yield_count; k++)
         fprintf(out, "%%%d = %%%d ", (int)(body->argument + 1 + k), (int)tile_node_in(p, n, 1 + k));
     fputs("{\n", out);

@@ -37,7 +37,9 @@ typedef struct tile_node {
 
 /* A list of nodes. Region 0 is the kernel's body. A loop's body has arguments: the index (int64),
  * then the carried tiles; yield lists the next carried tiles. The loop node's inputs are the count,
- * then the initial carried tiles; its results are the final carried tiles. */
+ * then the initial carried tiles; its results are the final carried tiles. A while is a loop whose
+ * count is the most iterations there may be, and whose first carried tiles are its own: go (bool,
+ * the body runs while it is true), then trips (int64, how often the body ran). */
 typedef struct tile_region {
     int32_t *node;
     int32_t count, capacity;
@@ -94,6 +96,17 @@ static inline int32_t tile_node_in(const tile_program *p, const tile_node *n, in
     return p->input[n->in + k];
 }
 
+enum { TILE_LOOP_GO, TILE_LOOP_TRIPS, TILE_LOOP_OWN }; /* the first carried tiles of a while */
+
+static inline bool tile_loop_is_while(const tile_node *n) {
+    return n->attrs.n[1] == 1;
+}
+
+/* How many of a loop's first carried tiles are its own. */
+static inline int32_t tile_loop_own(const tile_node *n) {
+    return tile_loop_is_while(n) ? TILE_LOOP_OWN : 0;
+}
+
 /* Whether a value of region inner may use one of region outer. */
 bool tile_region_within(const tile_program *program, int32_t inner, int32_t outer);
 
@@ -131,7 +144,8 @@ extern const tile_op tile_op_param;       /* rank-0 scalar parameter; attrs.n[0]
 extern const tile_op tile_op_block_index; /* attrs.n[0]: axis */
 extern const tile_op tile_op_grid_size;   /* attrs.n[0]: axis; of this launch */
 extern const tile_op tile_op_domain_size; /* attrs.n[0]: axis; of the forward launch (adjoints) */
-extern const tile_op tile_op_loop;        /* attrs.n[0]: 1 when it runs from the last iteration */
+extern const tile_op tile_op_loop;        /* attrs.n[0]: 1 when it runs from the last iteration;
+                                      attrs.n[1]: 1 when it is a while */
 extern const tile_op tile_op_keep; /* attrs.n[0]: slot; inputs: tile, then iteration numbers */
 extern const tile_op tile_op_kept; /* attrs.n[0]: slot; inputs: iteration numbers */
 

@@ -76,11 +76,24 @@ static tile_status check_types(const verifier *v, const tile_node *n) {
 
 static tile_status check_region(verifier *v, int32_t region);
 
+/* What a while carries of its own. */
+static tile_status check_own(const verifier *v, const tile_node *n) {
+    static const tile_dtype own[TILE_LOOP_OWN] = {TILE_BOOL, TILE_I64};
+    for (int32_t k = 0; k < tile_loop_own(n); k++) {
+        const bool there = k + 1 < n->n_in;
+        const tile_value *in = there ? &v->p->value[tile_node_in(v->p, n, 1 + k)] : NULL;
+        TILE_CHECK(in && in->dtype == own[k] && in->shape.rank == 0, TILE_E_STATE,
+                   "kernel %s: a while does not carry go and trips first", name_of(v));
+    }
+    return TILE_OK;
+}
+
 static tile_status check_loop(verifier *v, const tile_node *n) {
     const tile_region *body = &v->p->region[n->region];
     TILE_CHECK(n->n_in == 1 + body->yield_count && n->n_out == body->yield_count, TILE_E_STATE,
                "kernel %s: a loop carries %d tiles and yields %d", name_of(v), (int)n->n_in - 1,
                (int)body->yield_count);
+    TILE_TRY(check_own(v, n));
     for (int32_t k = 0; k <= body->yield_count; k++) v->made[body->argument + k] = true;
     TILE_TRY(check_region(v, n->region));
     for (int32_t k = 0; k < body->yield_count; k++) {

@@ -117,6 +117,10 @@ const std::map<std::string, Call> &calls() {
              return tile_reshape(in[0], shape_of(c.integers("to")));
          }},
         {"concat", concat},
+        {"cumsum",
+         [](tile_builder *, const Case &c, const std::vector<tile> &in) {
+             return tile_cumsum(in[0], static_cast<int>(c.integer("axis")), 0);
+         }},
     };
     return all;
 }

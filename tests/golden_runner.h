@@ -68,6 +68,7 @@ std::vector<Case> read_cases(const std::string &folder);
 void run_case(const Case &c);
 void run_ops_case(const Case &c);
 void run_indexed_case(const Case &c);
+void run_stack_case(const Case &c);
 void run_program_case(const Case &c);
 
 /* Runs all cases of a folder, prints a line for each that fails or is skipped, then the counts.
