@@ -20,6 +20,14 @@ void tile_here(const char *file, int line) {
     here_line = line;
 }
 
+const char *tile_here_file(void) {
+    return here_file;
+}
+
+int tile_here_line(void) {
+    return here_line;
+}
+
 static const tile nothing = {NULL, -1};
 
 bool tile_is_good(tile t) {

@@ -17,6 +17,10 @@ struct tile_builder {
     int line;
 };
 
+/* What tile_here noted last. */
+const char *tile_here_file(void);
+int tile_here_line(void);
+
 /* What to add. Zero means absent. */
 typedef struct tile_emission {
     const tile_op *op;
@@ -59,6 +63,16 @@ tile tile_builder_scalar_param(tile_builder *b, int32_t index);
 
 /* Block index, grid or domain size along an axis; one node each. */
 tile tile_builder_axis_value(tile_builder *b, const tile_op *op, int axis);
+
+/* The extent of array parameter param along dimension d; one node each. */
+tile tile_builder_extent(tile_builder *b, int32_t param, int d);
+
+/* An execution error unless low <= value < high, rank-0 int64 tiles. what: a string constant; d:
+ * the dimension it is said of, or -1. */
+void tile_builder_within(tile_builder *b, tile value, tile low, tile high, const char *what, int d);
+
+/* A rank-0 integer tile as int64; an error of the builder, naming call and what, for any other. */
+tile tile_builder_int64(tile_builder *b, const char *call, const char *what, tile t);
 
 tile_builder *tile_builder_create(tile_context *ctx, const char *name);
 void tile_builder_destroy(tile_builder *b);

@@ -227,7 +227,7 @@ static void note_accesses(tile_kernel *k) {
         const uint32_t bit = (uint32_t)1 << n->param;
         if (n->op->access != TILE_ACCESS_STORE) k->reads |= bit;
         if (n->op->access != TILE_ACCESS_STORE && (written & bit)) k->reads_after_write |= bit;
-        if (n->op->access == TILE_ACCESS_ADD || n->op->access == TILE_ACCESS_TAKE)
+        if (n->op->access >= TILE_ACCESS_TAKE)
             k->reads_after_write |= bit; /* they read where they write */
         if (n->op->access != TILE_ACCESS_LOAD) written |= bit;
         if (n->op->access == TILE_ACCESS_STORE) tile_cover_of_store(p, a, n, &k->stores[n->param]);
