@@ -108,7 +108,7 @@ static bool node_wants(const tile_adjoint *a, const tile_node *n, const tile_val
 
 /* Stores of wanted values make what is loaded from there wanted. */
 static bool note_store(tile_adjoint *a, const tile_node *n) {
-    if (n->op->access != TILE_ACCESS_STORE && n->op->access != TILE_ACCESS_ADD) return false;
+    if (n->op->access <= TILE_ACCESS_LOAD || n->op->access == TILE_ACCESS_TAKE) return false;
     if (!a->wants[tile_node_in(a->forward, n, n->op->indexed ? 1 : 0)]) return false;
     const int cls = tile_class_of(a->key, n->param);
     if (!(a->grads >> cls & 1u)) return false;

@@ -14,6 +14,7 @@ void tile_adjoint_plan_add(tile_adjoint_plan *plan, const tile_adjoint *a, tile_
     *step = (tile_adjoint_step){.kind = kind, .exe = exe, .grads = a->grads};
     for (int k = 0; k < first; k++)
         if (analysis->reads[k]) plan->values |= (uint32_t)1 << k;
+    plan->sized |= (uint32_t)analysis->sized;
     int grad = first;
     for (int k = 0; k < first; k++) {
         if (!(a->grads >> k & 1u)) continue;

@@ -66,6 +66,8 @@ static tile known_at_launch(tile_adjoint *a, int32_t value) {
     if (n->op == &tile_op_param) return (tile){a->b, a->b->program.param[n->attrs.n[0]].value};
     if (n->op == &tile_op_grid_size || n->op == &tile_op_domain_size)
         return tile_builder_axis_value(a->b, &tile_op_domain_size, (int)n->attrs.n[0]);
+    if (n->op == &tile_op_extent)
+        return tile_builder_extent(a->b, (int32_t)n->attrs.n[0], (int)n->attrs.n[1]);
     tile_emission e = {.op = n->op,
                        .n_in = n->n_in,
                        .attrs = n->attrs,
@@ -220,6 +222,8 @@ static tile recompute(tile_adjoint *a, const tile_value *v) {
     if (n->op == &tile_op_param) return (tile){a->b, a->b->program.param[n->attrs.n[0]].value};
     if (n->op == &tile_op_grid_size || n->op == &tile_op_domain_size)
         return tile_builder_axis_value(a->b, &tile_op_domain_size, (int)n->attrs.n[0]);
+    if (n->op == &tile_op_extent)
+        return tile_builder_extent(a->b, (int32_t)n->attrs.n[0], (int)n->attrs.n[1]);
     if (n->op == &tile_op_block_index)
         return tile_builder_axis_value(a->b, &tile_op_block_index, (int)n->attrs.n[0]);
     return tile_result(tile_adjoint_clone(a, n), v->result);

@@ -160,6 +160,7 @@ static void put_region(const tile_program *p, tile_analysis *a, int32_t region) 
 static void note_accesses(const tile_program *p, tile_analysis *a) {
     for (int32_t k = 0; k < a->order_count; k++) {
         const tile_node *n = &p->node[a->order[k]];
+        if (n->op == &tile_op_extent) a->sized |= (uint64_t)1 << n->attrs.n[0];
         if (!n->op->access || n->param < 0) continue;
         a->reads[n->param] |= 1u << n->op->access;
         if (n->op->access != TILE_ACCESS_LOAD) a->written |= (uint64_t)1 << n->param;
@@ -169,7 +170,7 @@ static void note_accesses(const tile_program *p, tile_analysis *a) {
 static void note_answer(const tile_program *p, tile_analysis *a, int32_t value) {
     const tile_value *v = &p->value[value];
     const tile_node *n = &p->node[v->node];
-    if (v->result >= 0 && n->op->access == TILE_ACCESS_ADD) a->answered |= (uint64_t)1 << n->param;
+    if (v->result >= 0 && n->op->access >= TILE_ACCESS_ADD) a->answered |= (uint64_t)1 << n->param;
 }
 
 static void note_answers(const tile_program *p, tile_analysis *a) {
@@ -184,10 +185,6 @@ static void note_answers(const tile_program *p, tile_analysis *a) {
 
 /* Variance */
 
-static bool is_launch_leaf(const tile_node *n) {
-    return n->op == &tile_op_param || n->op == &tile_op_grid_size || n->op == &tile_op_domain_size;
-}
-
 static bool inputs_uniform(const tile_program *p, const tile_analysis *a, const tile_node *n) {
     for (int32_t k = 0; k < n->n_in; k++)
         if (a->variance[tile_node_in(p, n, k)] != TILE_UNIFORM) return false;
@@ -195,7 +192,7 @@ static bool inputs_uniform(const tile_program *p, const tile_analysis *a, const 
 }
 
 static bool is_uniform(const tile_program *p, const tile_analysis *a, const tile_node *n) {
-    if (is_launch_leaf(n)) return true;
+    if (tile_node_is_launch_leaf(n)) return true;
     if (n->op->kind == TILE_OP_STRUCTURE || n->op->access > TILE_ACCESS_LOAD) return false;
     if (n->op->access && (a->written >> n->param & 1u)) return false;
     return inputs_uniform(p, a, n);
@@ -204,7 +201,7 @@ static bool is_uniform(const tile_program *p, const tile_analysis *a, const tile
 /* Flat values are found on one element, so a cooperative op must be at home there. */
 static bool is_flat(const tile_program *p, const tile_analysis *a, const tile_node *n,
                     const known_ops *ops) {
-    if (is_launch_leaf(n) || is(n, ops->full)) return true;
+    if (tile_node_is_launch_leaf(n) || is(n, ops->full)) return true;
     if (!is_uniform(p, a, n)) return false;
     for (int32_t k = 0; k < n->n_in; k++)
         if (!a->flat[tile_node_in(p, n, k)]) return false;

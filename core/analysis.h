@@ -48,9 +48,11 @@ typedef struct tile_analysis {
     tile_field_form field;
     unsigned reads[TILE_PROGRAM_PARAMS]; /* per array parameter: bit per tile_access */
     uint64_t written;                    /* array parameters that are written */
+    uint64_t sized;      /* array parameters whose extents are asked for */
     uint64_t uniform;    /* array parameters with loads that count as uniform; when one of them is
                             also written under another name, no affine value can be trusted */
-    uint64_t answered;   /* array parameters with additions whose previous values are used */
+    uint64_t answered;   /* array parameters with additions or updates whose previous values
+                            are used */
     bool ordered_needed; /* some param's writes of one block can meet another block's accesses */
 } tile_analysis;
 

@@ -194,6 +194,8 @@ static inline tile_arg tile_arg_same_(tile_arg arg) {
 #define tile_block_index(...) (tile_here(__FILE__, __LINE__), tile_block_index(__VA_ARGS__))
 #define tile_block_start(...) (tile_here(__FILE__, __LINE__), tile_block_start(__VA_ARGS__))
 #define tile_grid_size(...) (tile_here(__FILE__, __LINE__), tile_grid_size(__VA_ARGS__))
+#define tile_extent(...) (tile_here(__FILE__, __LINE__), tile_extent(__VA_ARGS__))
+#define tile_require(...) (tile_here(__FILE__, __LINE__), tile_require(__VA_ARGS__))
 #define tile_int(...) (tile_here(__FILE__, __LINE__), tile_int(__VA_ARGS__))
 #define tile_real(...) (tile_here(__FILE__, __LINE__), tile_real(__VA_ARGS__))
 #define tile_set_space(...) (tile_here(__FILE__, __LINE__), tile_set_space(__VA_ARGS__))

@@ -13,13 +13,16 @@ typedef struct tile_context_options {
     int threads;         /* worker threads, the caller counted; 0: TILE_THREADS, else all cores */
     size_t memory_limit; /* bytes of arrays, tapes and scratch together; 0: no limit */
     size_t shared_bytes; /* shared memory of a block; 0: 227 KiB, the most of a CUDA device */
+    bool check; /* checked mode: a launch that ends in an execution error has changed nothing, and
+                   tile_launch returns the error; also by TILE_CHECK=1 in the environment */
 } tile_context_options;
 
 /* tile_context_create: a CPU device with its worker threads.
  *
  * in       options may be NULL for the defaults
  * repeats  results have the same bits for any number of threads
- * errors   TILE_E_ARGUMENT threads outside 0..1024, ctx NULL; TILE_E_MEMORY
+ * errors   TILE_E_ARGUMENT threads outside 0..1024, ctx NULL, TILE_CHECK neither 0 nor 1;
+ *          TILE_E_MEMORY
  */
 TILE_API tile_status tile_context_create(const tile_context_options *options,
                                          tile_context **ctx) TILE_MUST_USE;

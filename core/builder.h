@@ -9,6 +9,7 @@ typedef struct tile_launch_arg {
     int32_t first;
     tile_dtype dtype; /* of an array */
     int rank;
+    bool injective; /* an array in which two places can be one element is refused */
     char name[TILE_NAME_BYTES];
 } tile_launch_arg;
 
@@ -93,11 +94,25 @@ tile tile_builder_add_structure(tile_builder *b, const tile_node *node, tile_dty
 int32_t tile_builder_add_param(tile_builder *b, const char *call, const tile_param_info *info,
                                const char *name, int count);
 
+/* The array that a parameter stands for, of structs or not. NULL: it is no array parameter of the
+ * builder. */
+tile_launch_arg *tile_builder_array(tile_builder *b, tile_param a);
+
 /* The rank-0 value of scalar parameter index. */
 tile tile_builder_scalar_param(tile_builder *b, int32_t index);
 
 /* Block index, grid or domain size along an axis; one node each. */
 tile tile_builder_axis_value(tile_builder *b, const tile_op *op, int axis);
+
+/* The extent of array parameter param along dimension d; one node each. */
+tile tile_builder_extent(tile_builder *b, int32_t param, int d);
+
+/* An execution error unless low <= value < high, rank-0 int64 tiles. what: a string constant; d:
+ * the dimension it is said of, or -1. */
+void tile_builder_within(tile_builder *b, tile value, tile low, tile high, const char *what, int d);
+
+/* A rank-0 integer tile as int64; an error of the builder, naming call and what, for any other. */
+tile tile_builder_int64(tile_builder *b, const char *call, const char *what, tile t);
 
 tile_builder *tile_builder_create(tile_context *ctx, const char *name);
 void tile_builder_destroy(tile_builder *b);

@@ -48,14 +48,27 @@ static tile_status choose_threads(int wanted, int *threads) {
     return TILE_OK;
 }
 
+static tile_status choose_check(bool wanted, bool *check) {
+    const char *text = getenv("TILE_CHECK");
+    *check = wanted;
+    if (!text || !*text) return TILE_OK;
+    TILE_CHECK((text[0] == '0' || text[0] == '1') && !text[1], TILE_E_ARGUMENT,
+               "tile_context_create: TILE_CHECK is \"%.40s\", wanted 0 or 1", text);
+    *check = wanted || text[0] == '1';
+    return TILE_OK;
+}
+
 tile_status tile_context_create(const tile_context_options *options, tile_context **ctx) {
     TILE_CHECK(ctx, TILE_E_ARGUMENT, "tile_context_create: ctx is NULL");
     int threads = 1;
+    bool check;
+    TILE_TRY(choose_check(options && options->check, &check));
     TILE_TRY(choose_threads(options ? options->threads : 0, &threads));
     tile_context *made = tile_alloc(sizeof *made);
     if (!made) return TILE_E_MEMORY;
     made->refs = 1;
     made->threads = threads;
+    made->check = check;
     made->memory_limit = options ? options->memory_limit : 0;
     made->shared_bytes =
         options && options->shared_bytes ? options->shared_bytes : shared_bytes_max;

@@ -16,6 +16,7 @@ typedef struct tile_workers tile_workers;
 struct tile_context {
     int64_t refs; /* the handle, arrays' storages, kernels, tapes; atomic */
     int threads;
+    bool check;           /* launches that may fail are tried: a failed one changes nothing */
     size_t memory_limit;  /* on bytes; 0: none */
     size_t shared_bytes;  /* of a block */
     pthread_mutex_t lock; /* the fields up to the blank line, and weak links of storages */
@@ -26,7 +27,7 @@ struct tile_context {
     size_t pool_capacity; /* of buffers in the pool */
     tile_buffer *pool[TILE_POOL_CLASSES]; /* free buffers by size class */
     tile_status pending;                  /* an execution error not yet reported */
-    char pending_message[256];
+    char pending_message[512];
 
     tile_workers *workers;                   /* NULL: one thread */
     void *scratch;                           /* executor's arena, one part per thread; see exec */

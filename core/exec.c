@@ -28,6 +28,7 @@ static tile_status prepare(tile_executable *exe) {
     TILE_TRY(tile_plan_blocks(&exe->program, &exe->blocks));
     TILE_TRY(tile_plan_flat(&exe->program, &exe->analysis, &exe->flat));
     exe->block_ns = estimate_ns(&exe->blocks);
+    TILE_TRY(tile_find_checks(exe));
     return tile_rows_plan(exe, &exe->rows);
 }
 
@@ -55,6 +56,7 @@ void tile_executable_destroy(tile_executable *exe) {
     tile_rows_destroy(exe->rows);
     tile_plan_clear(&exe->blocks);
     tile_plan_clear(&exe->flat);
+    tile_free(exe->check);
     tile_analysis_clear(&exe->analysis);
     tile_program_clear(&exe->program);
     tile_free(exe);
@@ -192,6 +194,7 @@ static tile_status begin(const tile_executable *exe, const tile_bound *bound, bo
     tile_runner flat = {.run = run, .arena = run->flat, .no_memory = !loads};
     if (!loads) memset(run->flat, 0, exe->flat.bytes);
     tile_run_steps(&flat, &exe->flat, 0, exe->flat.step_count);
+    run->may_fail = tile_run_may_fail(run);
     return place_slots(run, stash);
 }
 
@@ -250,20 +253,28 @@ tile_status tile_executable_reserve(tile_executable *exe, const tile_bound *boun
     return choose(&run, &size);
 }
 
+bool tile_executable_may_fail(tile_executable *exe, const tile_bound *bound) {
+    tile_run_state run;
+    size_t stash;
+    if (!exe->check_count || exe->unproven) return exe->unproven;
+    return need_scratch(exe) || begin(exe, bound, false, &run, &stash) || run.may_fail;
+}
+
 tile_status tile_execute(tile_executable *exe, const tile_bound *bound) {
     tile_run_state run;
-    tile_run_error error = {.node = NULL};
+    tile_run_error error;
     tile_commit_size size;
     size_t stash;
     TILE_TRY(need_scratch(exe));
     TILE_TRY(begin(exe, bound, true, &run, &stash));
+    error.set = false;
     run.error = &error;
     if (!run.blocks) return TILE_OK;
     TILE_CHECK(bound->stash || !stash, TILE_E_STATE, "%s: no stash for kept values",
                exe->program.name);
     const size_t bytes = thread_bytes(exe);
     const scratch *s = exe->ctx->scratch;
-    if (exe->rows && !exe->by_blocks &&
+    if (exe->rows && !exe->by_blocks && !run.may_fail &&
         tile_rows_run(&run, run.flat + flat_bytes(exe) + slot_bytes(exe), s->parts->data, bytes)) {
         exe->runs_by_rows++;
         return TILE_OK;
@@ -273,6 +284,5 @@ tile_status tile_execute(tile_executable *exe, const tile_bound *bound) {
         tile_commit_run(&run, &size, s->commit->data, s->parts->data, bytes);
     else
         run_apart(&run, s->parts->data, bytes);
-    tile_run_report(&run);
-    return TILE_OK;
+    return error.set ? tile_fail(TILE_E_EXECUTION, "%s", error.message) : TILE_OK;
 }

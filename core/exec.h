@@ -41,9 +41,14 @@ tile_status tile_executable_reserve(tile_executable *exe, const tile_bound *boun
 /* Shared memory of a block: the most that values in it need at one time. */
 tile_status tile_shared_bytes(const tile_program *program, size_t *bytes) TILE_MUST_USE;
 
+/* Whether a launch may end in an execution error. false: it cannot. */
+bool tile_executable_may_fail(tile_executable *exe, const tile_bound *bound);
+
 /* Runs every block. Results have the same bits for any number of threads, and are as if blocks ran
  * one after the other in row-major order (reverse order when program.reverse). Arrays may alias.
- * What goes wrong in a block is the context's pending error: the first in that order. */
+ *
+ * errors   TILE_E_EXECUTION of the first block that failed: it stopped there, the others have run
+ */
 tile_status tile_execute(tile_executable *exe, const tile_bound *bound) TILE_MUST_USE;
 
 /* For tests and benchmarks: run block by block even where the field form holds. */

@@ -88,6 +88,8 @@ static void run_scalar(const tile_runner *r, const tile_step *s) {
         value = bound->scalar[which].integer;
     } else if (s->node->op == &tile_op_block_index) {
         value = r->block[which];
+    } else if (s->node->op == &tile_op_extent) {
+        value = bound->array[which].extent[s->node->attrs.n[1]];
     } else {
         value = s->node->op == &tile_op_grid_size ? bound->grid[which] : bound->domain[which];
     }
@@ -107,6 +109,7 @@ static void run_loop(tile_runner *r, const tile_plan *plan, int32_t at) {
         const int64_t index = down ? count - 1 - i : i;
         memcpy(arena + s->place, &index, sizeof index);
         tile_run_steps(r, plan, at + 1, s->body);
+        if (r->failed) return;
         for (int32_t k = 0; k < s->count; k++)
             if (carry[k].staged)
                 memcpy(arena + carry[k].stage, arena + carry[k].yield, carry[k].bytes);
@@ -136,7 +139,7 @@ static char *kept_at(const tile_runner *r, const tile_plan *plan, const tile_ste
 }
 
 void tile_run_steps(tile_runner *r, const tile_plan *plan, int32_t first, int32_t count) {
-    for (int32_t k = first; k < first + count; k++) {
+    for (int32_t k = first; k < first + count && !r->failed; k++) {
         const tile_step *s = &plan->step[k];
         char *kept;
         switch (s->kind) {
@@ -160,6 +163,7 @@ void tile_run_steps(tile_runner *r, const tile_plan *plan, int32_t first, int32_
             else
                 memset(r->arena + s->place, 0, s->bytes);
             break;
+        case TILE_STEP_WITHIN: tile_run_within(r, plan, s); break;
         }
     }
 }
@@ -181,6 +185,7 @@ void tile_run_blocks(tile_runner *r, int64_t first, int64_t end) {
     const tile_plan *plan = &r->run->exe->blocks;
     for (int64_t number = first; number < end; number++) {
         set_block(r, number);
+        r->failed = false;
         tile_run_steps(r, plan, 0, plan->step_count);
     }
 }

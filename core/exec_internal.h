@@ -34,7 +34,8 @@ typedef enum tile_step_kind {
     TILE_STEP_SCALAR, /* parameters, block index and the like */
     TILE_STEP_LOOP,
     TILE_STEP_KEEP,
-    TILE_STEP_KEPT
+    TILE_STEP_KEPT,
+    TILE_STEP_WITHIN /* numbers: value, low, high */
 } tile_step_kind;
 
 /* One elementwise op. An operand's place moves by step bytes per element of a chunk that starts
@@ -113,12 +114,21 @@ tile_status tile_place_values(const tile_program *program, const int32_t *group,
 
 typedef struct tile_rows tile_rows; /* the row plan: exec_rows.c */
 
+/* A within whose value is affine in the block indices, between ends that a launch fixes. */
+typedef struct tile_check {
+    tile_affine value;
+    size_t uniform, low, high; /* places of flat values; uniform: TILE_NO_PLACE when there is none */
+} tile_check;
+
 struct tile_executable {
     tile_context *ctx;
     tile_program program;
     tile_analysis analysis;
     tile_plan blocks, flat;
     tile_rows *rows; /* NULL: not in field form */
+    tile_check *check;
+    int32_t check_count, check_capacity;
+    bool unproven;   /* some step can fail that no check tells of before */
     double block_ns; /* estimate for one block, loops counted once */
     bool by_blocks;
     int64_t runs_by_rows; /* launches that ran as rows; for tests */
@@ -133,12 +143,11 @@ typedef struct tile_slot_place {
 
 typedef struct tile_commit_log tile_commit_log;
 
-/* The first execution error of a launch, in block order (exec_fail.c). */
+/* The execution error of the first block that failed, in the order of effects. */
 typedef struct tile_run_error {
-    const tile_node *node; /* NULL: none */
-    int64_t number;        /* of its block, counted in the order of effects */
-    int64_t block[TILE_GRID_RANK];
-    char reason[160];
+    bool set;
+    int64_t order; /* of the block */
+    char message[400];
 } tile_run_error;
 
 typedef struct tile_run_state {
@@ -147,10 +156,11 @@ typedef struct tile_run_state {
     char *flat; /* arena of the flat plan */
     tile_slot_place *slot;
     int64_t blocks;
+    bool may_fail;         /* some step may end in an execution error */
+    tile_run_error *error; /* of the launch; any thread, under ctx->lock */
     bool serial;     /* blocks run one after the other on the calling thread */
     uint64_t logged; /* array parameters whose writes are committed in block order */
     uint64_t summed; /* array parameters whose additions are summed over all blocks first */
-    tile_run_error *error;
 } tile_run_state;
 
 /* One thread's part of it. */
@@ -161,6 +171,7 @@ typedef struct tile_runner {
     int64_t linear;       /* row-major number of the block */
     tile_commit_log *log; /* of the chunk that is computed; NULL: nothing is logged */
     bool no_memory;       /* arrays may not be there yet: nothing is loaded */
+    bool failed;          /* the block has an execution error and runs no further */
 } tile_runner;
 
 /* Runs steps [first, first + count) of a plan. */
@@ -169,11 +180,22 @@ void tile_run_steps(tile_runner *r, const tile_plan *plan, int32_t first, int32_
 /* Runs blocks [first, end), counted in the order of effects. */
 void tile_run_blocks(tile_runner *r, int64_t first, int64_t end);
 
-/* Execution errors (exec_fail.c): notes that a node cannot do its work in the runner's block; tells
- * the context when the launch is over. The block goes on with what there is. */
-void tile_run_fail(const tile_runner *r, const tile_node *node, const char *format, ...)
+/* Execution errors (exec_fail.c) */
+
+/* Notes an execution error of the block at hand, which stops; other blocks go on. So a launch that
+ * fails leaves the same memory and the same sentence for any number of threads. The sentence is
+ * "kernel K, FILE:LINE of the node, block (i, j, k): " and the format's text. */
+void tile_run_fail(tile_runner *r, const tile_node *node, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-void tile_run_report(const tile_run_state *run);
+
+void tile_run_within(tile_runner *r, const tile_plan *plan, const tile_step *step);
+
+/* Fills check and unproven. */
+tile_status tile_find_checks(tile_executable *exe) TILE_MUST_USE;
+
+/* Whether some step of a launch may fail: false when the checks hold at the corners of the grid.
+ * Flat values are there. */
+bool tile_run_may_fail(const tile_run_state *run);
 
 /* Policy (exec_policy.c) */
 

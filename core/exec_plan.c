@@ -135,9 +135,21 @@ static tile_status plan_kept(tile_plan *plan, const tile_program *p, const tile_
     return TILE_OK;
 }
 
+static tile_status plan_within(tile_plan *plan, const tile_program *p, const tile_node *n) {
+    tile_step *step;
+    TILE_TRY(new_step(plan, TILE_STEP_WITHIN, n, &step));
+    step->first = plan->number_count;
+    for (int k = 0; k < n->n_in; k++) {
+        TILE_TRY(PUSH(plan, number));
+        plan->number[plan->number_count++] = plan->place[tile_node_in(p, n, k)];
+    }
+    return TILE_OK;
+}
+
 tile_status tile_plan_node(tile_plan *plan, const tile_program *p, const bool *used,
                            const tile_node *n, bool flat) {
     if (n->op == &tile_op_keep || n->op == &tile_op_kept) return plan_kept(plan, p, n);
+    if (n->op == &tile_op_within) return plan_within(plan, p, n);
     if (n->op->kind == TILE_OP_COOPERATIVE) return plan_call(plan, p, used, n, flat);
     tile_step *step;
     return new_step(plan, TILE_STEP_SCALAR, n, &step);

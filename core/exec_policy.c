@@ -2,7 +2,7 @@
  *
  *   blocks apart                                   at once
  *   only added to, all blocks in one window        at once, summed in a fixed tree, added once
- *   only added to or stored, never read            at once, writes committed in block order
+ *   added to, updated or stored, never read        at once, writes committed in block order
  *   anything else                                  one block after the other
  */
 #include "core/exec_internal.h"
@@ -122,7 +122,7 @@ static bool is_one_window(const tile_run_state *run, const tile_node *n) {
 static bool is_sum(const tile_run_state *run, int param) {
     const tile_program *p = &run->exe->program;
     const tile_analysis *a = &run->exe->analysis;
-    if (!tile_is_float(p->param[param].dtype)) return false;
+    if (run->may_fail || !tile_is_float(p->param[param].dtype)) return false;
     for (int32_t k = 0; k < a->order_count; k++) {
         const tile_node *n = &p->node[a->order[k]];
         if (!n->op->access || n->param != param) continue;

@@ -186,11 +186,19 @@ static bool check_value(finder *f, const tile_node *n) {
     return tiles_in_field(f, n, inputs.tiles);
 }
 
+/* A check that can be made for all blocks at once, at the corners of the grid. */
+static bool check_within(finder *f, const tile_node *n) {
+    for (int k = 1; k < n->n_in; k++)
+        if (!f->a->flat[tile_node_in(f->p, n, k)]) return fail(f, "a check that blocks differ in");
+    return f->a->affine[tile_node_in(f->p, n, 0)].known || fail(f, "a check that is not affine");
+}
+
 static bool check_node(finder *f, const tile_node *n) {
     if (is_effect(n)) return check_effect(f, n) || fail(f, "a write with bounds of its own");
     if (n->n_out && f->a->flat[n->out]) return true;
     if (n->op == &tile_op_block_index) return true;
     if (n->n_out == 1 && f->a->affine[n->out].known) return true;
+    if (n->op == &tile_op_within) return check_within(f, n);
     if (n->op->kind == TILE_OP_STRUCTURE) return fail(f, "a loop or kept values");
     if (n->n_out != 1 || !fits(f, f->p->value[n->out].shape))
         return fail(f, "a tile is smaller than what is written");

@@ -51,6 +51,16 @@ int32_t tile_builder_add_param(tile_builder *b, const char *call, const tile_par
     return arg->first;
 }
 
+tile_launch_arg *tile_builder_array(tile_builder *b, tile_param a) {
+    for (int32_t k = 0; b && a.builder == b && k < b->arg_count; k++) {
+        tile_launch_arg *arg = &b->arg[k];
+        const bool is_struct = tile_struct_of(arg->dtype) != NULL;
+        if (a.index != (is_struct ? TILE_STRUCT_PARAM + k : arg->first)) continue;
+        return b->program.param[arg->first].kind == TILE_PARAM_ARRAY ? arg : NULL;
+    }
+    return NULL;
+}
+
 tile_param(tile_array_param)(tile_builder *b, const char *name, tile_dtype dtype, int rank) {
     const tile_param_info info = {
         .kind = TILE_PARAM_ARRAY, .dtype = dtype, .rank = rank, .value = -1};
@@ -139,7 +149,7 @@ static void note_accesses(tile_kernel *k) {
         const uint32_t bit = (uint32_t)1 << n->param;
         if (n->op->access != TILE_ACCESS_STORE) k->reads |= bit;
         if (n->op->access != TILE_ACCESS_STORE && (written & bit)) k->reads_after_write |= bit;
-        if (n->op->access == TILE_ACCESS_ADD || n->op->access == TILE_ACCESS_TAKE)
+        if (n->op->access >= TILE_ACCESS_TAKE)
             k->reads_after_write |= bit; /* they read where they write */
         if (n->op->access != TILE_ACCESS_LOAD) written |= bit;
         if (n->op->access == TILE_ACCESS_STORE) tile_cover_of_store(p, a, n, &k->stores[n->param]);

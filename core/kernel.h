@@ -59,6 +59,7 @@ typedef struct tile_adjoint_plan {
     struct tile_adjoint_plan *next;
     tile_adjoint_key key;
     uint32_t values; /* array parameters whose values before the launch are read */
+    uint32_t sized;  /* array parameters whose extents are asked for */
     uint32_t gather; /* parameters whose adjoint a gather step makes */
     tile_cover cover[TILE_PARAMS_MAX]; /* what gather reaches; what the kernel stores, for clears */
     bool own;                          /* the steps belong to the user's adjoint kernel */

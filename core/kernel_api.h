@@ -71,6 +71,20 @@ TILE_API tile tile_block_start(tile_builder *b, int axis, int64_t step);
 /* tile_grid_size: how many blocks along a grid axis, int64. */
 TILE_API tile tile_grid_size(tile_builder *b, int axis);
 
+/* tile_extent: how many places an array has along dimension d, int64; known at the launch.
+ *
+ * errors   TILE_E_ARGUMENT d outside 0..rank-1
+ */
+TILE_API tile tile_extent(tile_param a, int d);
+
+/* tile_require: an execution error unless low <= value < high. The block that finds it stops there,
+ * the others run; the error of the first such block comes out at the next synchronisation.
+ *
+ * in       value, low, high rank-0 integer tiles; what: a string constant that names value
+ * errors   TILE_E_ARGUMENT, TILE_E_DTYPE
+ */
+TILE_API void tile_require(tile value, tile low, tile high, const char *what);
+
 /* tile_int, tile_real: a rank-0 constant: int64; of a float dtype. */
 TILE_API tile tile_int(tile_builder *b, int64_t value);
 TILE_API tile tile_real(tile_builder *b, tile_dtype dtype, double value);
@@ -145,7 +159,9 @@ TILE_API void tile_while_end(tile_loop *loop, tile go, tile_list next);
  * repeats  same bits on every run and for any number of threads: blocks count as run in row-major
  *          order
  * errors   TILE_E_ARGUMENT, TILE_E_DTYPE, TILE_E_SHAPE name the parameter; TILE_E_NO_ADJOINT;
- *          TILE_E_MEMORY. A failed launch changes nothing
+ *          TILE_E_MEMORY. A failed launch changes nothing. An execution error (tile_require, an
+ *          index outside a partition view) comes out at the next synchronisation; in checked mode
+ *          TILE_E_EXECUTION is returned here, and nothing has changed
  */
 TILE_API tile_status tile_launch(tape *record, tile_kernel *kernel, tile_grid grid,
                                  tile_args args) TILE_MUST_USE;

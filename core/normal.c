@@ -111,6 +111,8 @@ static tile make(normaliser *n, const tile_node *node, const int64_t *by) {
 static tile structure(normaliser *n, const tile_node *node) {
     if (node->op == &tile_op_param)
         return (tile){n->b, n->b->program.param[node->attrs.n[0]].value};
+    if (node->op == &tile_op_extent)
+        return tile_builder_extent(n->b, (int32_t)node->attrs.n[0], (int)node->attrs.n[1]);
     return tile_builder_axis_value(n->b, node->op, (int)node->attrs.n[0]);
 }
 

@@ -25,7 +25,9 @@ typedef enum tile_access {
     TILE_ACCESS_LOAD,  /* reads */
     TILE_ACCESS_STORE, /* overwrites */
     TILE_ACCESS_TAKE,  /* reads and clears: the adjoint of a store */
-    TILE_ACCESS_ADD    /* reads and adds; result: the previous values */
+    TILE_ACCESS_ADD,   /* reads and adds; result: the previous values */
+    TILE_ACCESS_UPDATE /* reads and changes in another way, or only some places; result: none, or
+                          the previous values */
 } tile_access;
 
 /* Per tile input: may a gradient pass? A zeroed descriptor means ABSENT. */
@@ -76,7 +78,7 @@ struct tile_op {
     tile_access access;
     bool moves;   /* elements go elsewhere as they are, whatever they are: also structs */
     bool indexed; /* a 1-d int64 tile of indices is the first tile input; attrs.n[0]: axis */
-    int n_in;     /* tile inputs: elementwise 1..4; access ops: indices, then the tile */
+    int n_in;     /* tile inputs: elementwise 1..4; access ops: indices, the tile, a mask */
     int n_out;    /* 0 for stores */
     tile_key key;
     tile_grad grad[TILE_OP_IN];

@@ -92,6 +92,7 @@ static void print_node(FILE *out, const tile_program *p, const tile_node *n, int
     if (n->op->access) print_window(out, p, n, tiles, rank);
     for (int k = 0; k < tiles; k++)
         fprintf(out, k || n->op->access ? ", %%%d" : " %%%d", (int)tile_node_in(p, n, k));
+    if (n->what) fprintf(out, " \"%s\"", n->what);
     print_attrs(out, n, !n->op->access);
     if (n->n_out) {
         fputs(" : ", out);

@@ -13,6 +13,8 @@ STRUCTURE_OP(param, "param");
 STRUCTURE_OP(block_index, "block_index");
 STRUCTURE_OP(grid_size, "grid_size");
 STRUCTURE_OP(domain_size, "domain_size");
+STRUCTURE_OP(extent, "extent");
+STRUCTURE_OP(within, "within");
 STRUCTURE_OP(loop, "loop");
 STRUCTURE_OP(keep, "keep");
 STRUCTURE_OP(kept, "kept");
@@ -79,12 +81,16 @@ bool tile_program_has_loop(const tile_program *p) {
     return false;
 }
 
+bool tile_node_is_launch_leaf(const tile_node *n) {
+    return n->op == &tile_op_param || n->op == &tile_op_grid_size ||
+           n->op == &tile_op_domain_size || n->op == &tile_op_extent;
+}
+
 bool tile_value_is_launch_known(const tile_program *p, int32_t value) {
     const tile_value *v = &p->value[value];
     if (v->result < 0) return false;
     const tile_node *n = &p->node[v->node];
-    const bool leaf =
-        n->op == &tile_op_param || n->op == &tile_op_grid_size || n->op == &tile_op_domain_size;
+    const bool leaf = tile_node_is_launch_leaf(n);
     const bool maths = n->op->kind == TILE_OP_ELEMENTWISE ||
                        (n->op->kind == TILE_OP_COOPERATIVE && !n->op->access);
     if (!leaf && !maths) return false;
@@ -94,7 +100,8 @@ bool tile_value_is_launch_known(const tile_program *p, int32_t value) {
 }
 
 bool tile_node_has_effect(const tile_program *p, const tile_node *n) {
-    if (n->op == &tile_op_keep || n->op->access > TILE_ACCESS_LOAD) return true;
+    if (n->op == &tile_op_keep || n->op == &tile_op_within || n->op->access > TILE_ACCESS_LOAD)
+        return true;
     if (n->op != &tile_op_loop) return false;
     const tile_region *body = &p->region[n->region];
     for (int32_t k = 0; k < body->count; k++)

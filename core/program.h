@@ -33,6 +33,7 @@ typedef struct tile_node {
     tile_attrs attrs;
     const char *file; /* of the builder call; a string constant of the caller's program */
     int line;
+    const char *what; /* within: what is looked at; a string constant, too */
 } tile_node;
 
 /* A list of nodes. Region 0 is the kernel's body. A loop's body has arguments: the index (int64),
@@ -56,7 +57,7 @@ typedef struct tile_param_info {
     tile_param_kind kind;
     tile_dtype dtype;
     int rank;
-    int32_t value; /* the rank-0 value of a scalar parameter, or -1 */
+    int32_t value;  /* the rank-0 value of a scalar parameter, or -1 */
 } tile_param_info;
 
 /* Values that the adjoint needs and cannot recompute are kept in a stash by the augmented forward
@@ -136,6 +137,9 @@ tile_status tile_program_verify(const tile_program *program) TILE_MUST_USE;
 
 tile_status tile_program_print(const tile_program *program, FILE *out) TILE_MUST_USE;
 
+/* Whether a node makes a value that a launch fixes: parameters, sizes. */
+bool tile_node_is_launch_leaf(const tile_node *node);
+
 /* Whether a node does something besides making its results. */
 bool tile_node_has_effect(const tile_program *program, const tile_node *node);
 
@@ -144,6 +148,8 @@ extern const tile_op tile_op_param;       /* rank-0 scalar parameter; attrs.n[0]
 extern const tile_op tile_op_block_index; /* attrs.n[0]: axis */
 extern const tile_op tile_op_grid_size;   /* attrs.n[0]: axis; of this launch */
 extern const tile_op tile_op_domain_size; /* attrs.n[0]: axis; of the forward launch (adjoints) */
+extern const tile_op tile_op_extent;      /* attrs.n[0]: array parameter, n[1]: dimension */
+extern const tile_op tile_op_within;      /* inputs: value, low, high; attrs.n[0]: 1 + dimension */
 extern const tile_op tile_op_loop;        /* attrs.n[0]: 1 when it runs from the last iteration;
                                       attrs.n[1]: 1 when it is a while */
 extern const tile_op tile_op_keep; /* attrs.n[0]: slot; inputs: tile, then iteration numbers */

@@ -162,4 +162,13 @@ TILE_LANE_FN tile_row tile_window_row(const tile_window *w, int64_t r) {
     return row;
 }
 
+/* Where element j of a row lies in memory, first <= j < last; false: outside. */
+TILE_LANE_FN bool tile_row_place(const tile_window *w, const tile_row *row, int64_t j,
+                                 int64_t *at) {
+    int64_t place = j;
+    if (w->axis == w->rank - 1 && !tile_window_place(w, j, &place)) return false;
+    *at = row->base + place * w->stride[w->rank - 1];
+    return true;
+}
+
 #endif

@@ -13,6 +13,7 @@ typedef struct launch {
     tile_array *array[TILE_PARAMS_MAX]; /* NULL: a scalar */
     tile_scalar scalar[TILE_PARAMS_MAX];
     tile_buffer *fresh[TILE_PARAMS_MAX]; /* what replaces a whole overwritten buffer */
+    bool may_fail;                       /* it may end in an execution error */
 } launch;
 
 static const char *kind_name(int kind) {
@@ -30,6 +31,10 @@ static tile_status check_array(const launch *l, const tile_launch_arg *p, const 
     TILE_CHECK(a->shape.rank == p->rank, TILE_E_SHAPE,
                "tile_launch: %s: array %s has rank %d, expected %d", kernel, p->name, a->shape.rank,
                p->rank);
+    TILE_CHECK(!p->injective || !a->folded, TILE_E_ARGUMENT,
+               "tile_launch: %s: array %s overlaps itself (stride 0, or too small), expected one "
+               "whose places are apart: a partition view writes it",
+               kernel, p->name);
     return TILE_OK;
 }
 
@@ -127,10 +132,11 @@ static bool repeats(const tile_kernel *kernel, const int64_t *grid) {
     return false;
 }
 
-/* Whether parameter k alone overwrites every byte of its storage, after its own reads. */
+/* Whether parameter k alone overwrites every byte of its storage, after its own reads. A block that
+ * fails overwrites nothing. */
 static bool replaces(const launch *l, int k) {
     const tile_array *a = l->array[k];
-    if (a->storage->exposed || (l->kernel->reads_after_write >> k & 1u)) return false;
+    if (l->may_fail || a->storage->exposed || (l->kernel->reads_after_write >> k & 1u)) return false;
     if ((l->kernel->reads >> k & 1u) && repeats(l->kernel, l->grid)) return false;
     if (!tile_array_is_whole(a)) return false;
     if (!tile_cover_is_whole(&l->kernel->stores[k], l->grid, a->shape.extent)) return false;
@@ -188,15 +194,32 @@ static tile_status replace_buffers(launch *l, tile_bound *bound) {
     return TILE_OK;
 }
 
+/* In checked mode a launch that fails changes nothing. */
+static tile_status execute(const launch *l, tile_executable *exe, const tile_bound *bound) {
+    tape_trial t;
+    tile_context *ctx = l->kernel->ctx;
+    if (!l->may_fail || !ctx->check) return tile_execute(exe, bound);
+    TILE_TRY(tape_trial_begin(&t, ctx, l->count, l->array, l->kernel->writes));
+    const tile_status status = tile_execute(exe, bound);
+    tape_trial_end(&t, l->count, l->array, status != TILE_OK);
+    return status;
+}
+
 static tile_status run(launch *l, tile_executable *exe, tile_buffer *stash) {
     tile_bound bound;
     bind(l, stash, &bound);
     TILE_TRY(tile_executable_reserve(exe, &bound));
+    l->may_fail = tile_executable_may_fail(exe, &bound);
     tile_status status = keep_old_values(l);
     if (!status) status = replace_buffers(l, &bound);
-    if (!status) status = tile_execute(exe, &bound);
+    if (!status) status = execute(l, exe, &bound);
     drop_fresh(l);
     return status;
+}
+
+/* Whether a launch has happened, though some of its blocks failed: its arrays may have changed. */
+static bool happened(const launch *l, tile_status status) {
+    return !status || (status == TILE_E_EXECUTION && !l->kernel->ctx->check);
 }
 
 static tile_places places_of(const tile_array *a) {
@@ -300,8 +323,9 @@ static tile_status plan_foreign(tape *t, const launch *l, tape_record *r) {
                "tile_launch: %s overwrites arrays of a tape in places that only a recorded launch "
                "can tell: record it on that tape",
                l->program->name);
-    for (int k = 0; r->plan && k < l->count; k++) /* indices that say what was overwritten */
-        if ((r->plan->values >> k & 1u) && !r->operand[k].array) TILE_TRY(make_operand(t, l, r, k));
+    for (int k = 0; r->plan && k < l->count; k++) /* what says which places were overwritten */
+        if (((r->plan->values | r->plan->sized) >> k & 1u) && !r->operand[k].array)
+            TILE_TRY(make_operand(t, l, r, k));
     return TILE_OK;
 }
 
@@ -385,15 +409,21 @@ static tile_status make_foreign(const launch *l, const tape *own, foreign_record
     return TILE_OK;
 }
 
-static void finish_foreign(foreign_records *f, bool good) {
+/* A record goes on its tape. What a launch that failed has written nobody can tell: the tape refuses
+ * backward. */
+static void append(tape *t, tape_record *r, tile_status status) {
+    note_written(r);
+    tape_record_append(t, r);
+    if (status && !t->failed) t->failed = r;
+}
+
+static void finish_foreign(foreign_records *f, const launch *l, tile_status status) {
     for (int k = 0; k < f->count; k++) {
         if (!f->record[k]) continue;
-        if (!good) {
+        if (happened(l, status))
+            append(f->tape[k], f->record[k], status);
+        else
             tape_record_drop(f->record[k]);
-            continue;
-        }
-        note_written(f->record[k]);
-        tape_record_append(f->tape[k], f->record[k]);
     }
 }
 
@@ -409,7 +439,7 @@ static tile_status run_noted(launch *l, tape *own, tape_record *r) {
     foreign.count = 0;
     tile_status status = is_watched(l) ? make_foreign(l, own, &foreign) : TILE_OK;
     if (!status) status = r ? run_record(r, l) : run(l, l->kernel->forward, NULL);
-    finish_foreign(&foreign, !status);
+    finish_foreign(&foreign, l, status);
     return status;
 }
 
@@ -429,14 +459,22 @@ static tile_status launch_recorded(tape *t, launch *l) {
     tape_record *r = NULL;
     const tape_use *older = t->uses;
     tile_status status = make_record(t, l, false, &r);
-    if (!status) status = run_noted(l, t, r);
-    if (status) {
+    const bool ready = !status;
+    if (ready) status = run_noted(l, t, r);
+    if (!ready || !happened(l, status)) {
         if (r) tape_record_drop(r);
         tape_spare_uses(t, older);
         return status;
     }
-    note_written(r);
-    tape_record_append(t, r);
+    append(t, r, status);
+    return status;
+}
+
+/* A launch may still be queued when tile_launch returns: an execution error comes out at the next
+ * synchronisation. In checked mode it has been tried. */
+static tile_status pend(tile_context *ctx, tile_status status) {
+    if (status != TILE_E_EXECUTION || ctx->check) return status;
+    tile_context_pend(ctx, status, "%s", tile_last_error());
     return TILE_OK;
 }
 
@@ -452,5 +490,5 @@ tile_status tile_launch(tape *record, tile_kernel *kernel, tile_grid grid, tile_
     TILE_CHECK(!record || !record->running, TILE_E_STATE,
                "tile_launch: %s: the tape is running a call of its own", l.program->name);
     if (is_empty(&l)) return TILE_OK;
-    return record ? launch_recorded(record, &l) : run_noted(&l, NULL, NULL);
+    return pend(kernel->ctx, record ? launch_recorded(record, &l) : run_noted(&l, NULL, NULL));
 }

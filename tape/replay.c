@@ -71,7 +71,7 @@ static tile_status replay(tape *t) {
 
 tile_status tape_replay(tape *t) {
     TILE_CHECK(t, TILE_E_ARGUMENT, "tape_replay: record is NULL");
-    TILE_CHECK(!t->broken, TILE_E_STATE, "tape_replay: the tape failed before and must be reset");
+    TILE_TRY(tape_check_usable(t, "tape_replay"));
     TILE_CHECK(!t->running, TILE_E_STATE, "tape_replay: the tape is running");
     TILE_TRY(check_foreign(t));
     t->running = true;

@@ -98,7 +98,8 @@ struct tape {
     tape_use *uses, *spare_uses; /* spare ones are kept for reuse, with their lists */
     tape_need *free_needs;
     tape_chunk *chunks, *spare; /* records live in chunks; spare ones are kept for reuse */
-    tile_status broken;         /* why backward is refused until reset */
+    tile_status broken;         /* why the tape is refused until reset */
+    const tape_record *failed;  /* a launch with an execution error: no backward until reset */
     bool running; /* a call or replay of this tape runs: its writes are no outside's */
 };
 
@@ -106,6 +107,20 @@ struct tape {
 static inline bool tape_use_restarts(const tape_use *use) {
     return use->written || use->between;
 }
+
+/* Old bytes of what a launch writes (trial.c). */
+typedef struct tape_trial {
+    tile_buffer *old[TILE_PARAMS_MAX]; /* NULL: nothing is written */
+    size_t bytes[TILE_PARAMS_MAX];
+} tape_trial;
+
+/* writes: bits of the arrays. Nothing is held on failure. */
+tile_status tape_trial_begin(tape_trial *t, tile_context *ctx, int count, tile_array *const *array,
+                             uint32_t writes) TILE_MUST_USE;
+void tape_trial_end(const tape_trial *t, int count, tile_array *const *array, bool put_back);
+
+/* Whether what is recorded can be run again or backward. call: the public function. */
+tile_status tape_check_usable(const tape *t, const char *call) TILE_MUST_USE;
 
 /* The tape's use of a storage, made when there is none. NULL: no memory. */
 tape_use *tape_use_of(tape *t, tile_storage *storage);

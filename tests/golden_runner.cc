@@ -90,8 +90,9 @@ std::vector<Case> read_cases(const std::string &folder) {
 void run_case(const Case &c) {
     const std::map<std::string, void (*)(const Case &)> runners = {{"ops", run_ops_case},
                                                                    {"indexed", run_indexed_case},
-                                                                   {"programs", run_program_case}};
-    if (c.format() == "partition") throw Skipped("partition views");
+                                                                   {"programs", run_program_case},
+                                                                   {"partition",
+                                                                    run_partition_case}};
     const auto run = runners.find(c.format());
     if (run == runners.end()) throw Failed("no runner for the format " + c.format());
     run->second(c);
@@ -122,8 +123,10 @@ int run_folder(const std::string &folder, FILE *out) {
     return failed || passed + skipped == 0;
 }
 
-Bench::Bench() {
-    must(tile_context_create(nullptr, &ctx));
+Bench::Bench(bool check) {
+    tile_context_options options = {};
+    options.check = check;
+    must(tile_context_create(&options, &ctx));
     must(tape_create(ctx, nullptr, &record));
 }
 
@@ -148,13 +151,28 @@ tile_array *Bench::zeros(tile_dtype dtype, const Ints &shape) {
     return array;
 }
 
+tile_array *Bench::strided(tile_array *base, int64_t offset, const Ints &shape,
+                           const Ints &strides) {
+    tile_array *view;
+    must(tile_array_strided(base, offset, shape_of(shape), strides.data(), &view));
+    array_.push_back(view);
+    return view;
+}
+
+tile_status Bench::try_kernel(const std::string &name,
+                              const std::function<void(tile_builder *)> &build,
+                              tile_kernel **kernel) {
+    tile_builder *b = tile_kernel_begin(ctx, name.c_str());
+    build(b);
+    const tile_status status = tile_kernel_end(b, kernel);
+    if (!status) kernel_.push_back(*kernel);
+    return status;
+}
+
 tile_kernel *Bench::kernel(const std::string &name,
                            const std::function<void(tile_builder *)> &build) {
     tile_kernel *kernel;
-    tile_builder *b = tile_kernel_begin(ctx, name.c_str());
-    build(b);
-    must(tile_kernel_end(b, &kernel));
-    kernel_.push_back(kernel);
+    must(try_kernel(name, build, &kernel));
     return kernel;
 }
 

@@ -1,4 +1,5 @@
-/* golden_runner.h: cases of a folder of known answers (format ops, indexed, programs), run against
+/* golden_runner.h: cases of a folder of known answers (format ops, indexed, programs,
+ * partition), run against
  * the library through its public interface. */
 #ifndef TILE_TESTS_GOLDEN_RUNNER_H
 #define TILE_TESTS_GOLDEN_RUNNER_H
@@ -70,6 +71,7 @@ void run_ops_case(const Case &c);
 void run_indexed_case(const Case &c);
 void run_stack_case(const Case &c);
 void run_program_case(const Case &c);
+void run_partition_case(const Case &c);
 
 /* Runs all cases of a folder, prints a line for each that fails or is skipped, then the counts.
  * Returns 0 when none failed. */
@@ -86,7 +88,7 @@ struct Values {
 /* Owns a context, a tape, and what is made on them. */
 class Bench {
   public:
-    Bench();
+    explicit Bench(bool check = false);
     ~Bench();
     Bench(const Bench &) = delete;
     Bench &operator=(const Bench &) = delete;
@@ -96,8 +98,11 @@ class Bench {
 
     tile_array *load(const std::string &path);
     tile_array *zeros(tile_dtype dtype, const Ints &shape);
+    tile_array *strided(tile_array *base, int64_t offset, const Ints &shape, const Ints &strides);
     /* A kernel made by build, which gets the builder. */
     tile_kernel *kernel(const std::string &name, const std::function<void(tile_builder *)> &build);
+    tile_status try_kernel(const std::string &name,
+                           const std::function<void(tile_builder *)> &build, tile_kernel **kernel);
     static Values read(tile_array *array);
     static Values gradient(tile_array *array);
 

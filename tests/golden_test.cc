@@ -9,7 +9,7 @@ namespace {
 
 std::vector<golden::Case> all_cases() {
     std::vector<golden::Case> all;
-    for (const char *folder : {"ops", "programs", "indexed"})
+    for (const char *folder : {"ops", "programs", "indexed", "partition"})
         for (const golden::Case &c : golden::read_cases(std::string("tests/data/golden/") + folder))
             all.push_back(c);
     return all;

@@ -7,6 +7,7 @@
 #include "core/array.h"
 #include "core/status.h"
 #include "core/struct_tile.h"
+#include "ops/memory/memory_rules.h"
 
 #define TILE_KERNEL_FILE "ops/memory/memory_kernel.inc"
 #include "core/for_each_dtype.inc"
@@ -50,23 +51,22 @@ static tile_status check_indices(const tile_infer *in, tile_shape part) {
     return TILE_OK;
 }
 
-static tile_status check_access(const tile_infer *in, tile_shape part) {
+tile_status tile_check_access(const tile_infer *in, tile_shape part) {
     TILE_TRY(check_window(in, part));
     return in->op->indexed ? check_indices(in, part) : TILE_OK;
 }
 
 /* load, take: the result has the shape that is asked for. */
 static tile_status infer_read(tile_infer *in) {
-    TILE_TRY(check_access(in, in->want_shape));
+    TILE_TRY(tile_check_access(in, in->want_shape));
     in->out_shape[0] = in->want_shape;
     in->out_dtype[0] = in->array_dtype;
     return TILE_OK;
 }
 
-/* store, atomic_add: the last tile input is what is written. */
-static tile_status infer_write(tile_infer *in) {
-    const int t = in->n_in - 1;
-    TILE_TRY(check_access(in, in->in_shape[t]));
+tile_status tile_infer_write(tile_infer *in) {
+    const int t = in->op->indexed ? 1 : 0;
+    TILE_TRY(tile_check_access(in, in->in_shape[t]));
     TILE_CHECK(in->in_dtype[t] == in->array_dtype, TILE_E_DTYPE,
                "%s: the tile is %s, the array is %s", in->op->name,
                tile_dtype_name(in->in_dtype[t]), tile_dtype_name(in->array_dtype));
@@ -77,23 +77,28 @@ static tile_status infer_write(tile_infer *in) {
     return TILE_OK;
 }
 
-/* An op on the gradient's window at the forward op's place. t: what is written, or no tile. */
-static tile on_grad(tile_adjoint *adjoint, int op, tile t, tile_shape shape) {
-    tile_emission e = {.op = &ops[op],
+tile tile_emit_on_grad(tile_adjoint *adjoint, const tile_op *op, int n, const tile *in,
+                       tile_shape shape) {
+    const bool reads = op->access == TILE_ACCESS_LOAD || op->access == TILE_ACCESS_TAKE;
+    tile_emission e = {.op = op,
                        .array = tile_adjoint_grad(adjoint),
                        .at = tile_adjoint_offset(adjoint),
-                       .has_shape =
-                           ops[op].access == TILE_ACCESS_LOAD || ops[op].access == TILE_ACCESS_TAKE,
+                       .has_shape = reads,
                        .shape = shape};
     tile bounds[2 * TILE_RANK_MAX];
     if (!e.array.builder) return (tile){NULL, -1};
     if (tile_adjoint_bounds(adjoint, bounds)) e.bounds = bounds;
-    if (ops[op].indexed) {
+    if (op->indexed) {
         e.attrs.n[0] = tile_adjoint_attrs(adjoint)->n[0];
         e.in[e.n_in++] = tile_adjoint_in(adjoint, 0);
     }
-    if (t.builder) e.in[e.n_in++] = t;
+    for (int k = 0; k < n; k++) e.in[e.n_in++] = in[k];
     return tile_emit(tile_adjoint_builder(adjoint), &e);
+}
+
+/* t: what is written, or no tile. */
+static tile on_grad(tile_adjoint *adjoint, int op, tile t, tile_shape shape) {
+    return tile_emit_on_grad(adjoint, &ops[op], t.builder != NULL, &t, shape);
 }
 
 /* da += dt */
@@ -183,7 +188,7 @@ static const tile_op ops[OPS] = {
                .math = "a[at + c] = t[c]",
                .special = "places outside of a are skipped",
                .adjoint_math = "dt[c] += da[at + c] inside, then da there = 0",
-               .infer = infer_write,
+               .infer = tile_infer_write,
                .run = {TILE_RUNS(store)},
                .adjoint = adjoint_store},
     [STORE_INDEXED] = {.name = "store_indexed",
@@ -198,7 +203,7 @@ static const tile_op ops[OPS] = {
                                   "at one place the last wins",
                        .adjoint_math =
                            "dt += da for the last element of a place, then da there = 0",
-                       .infer = infer_write,
+                       .infer = tile_infer_write,
                        .run = {TILE_RUNS(store_indexed)},
                        .adjoint = adjoint_store_indexed},
     [ATOMIC_ADD] = {.name = "atomic_add",
@@ -211,7 +216,7 @@ static const tile_op ops[OPS] = {
                     .math = "previous[c] = a[at + c], then a[at + c] += t[c]",
                     .special = "previous is 0 outside of a, and a constant for gradients",
                     .adjoint_math = "dt[c] += da[at + c] inside",
-                    .infer = infer_write,
+                    .infer = tile_infer_write,
                     .run = {TILE_RUNS_NUMBER(atomic_add)},
                     .adjoint = adjoint_add},
     [ATOMIC_ADD_INDEXED] = {.name = "atomic_add_indexed",
@@ -226,7 +231,7 @@ static const tile_op ops[OPS] = {
                                     "x = at + c, at[axis] + indices[c[axis]] along axis",
                             .special = "previous is 0 outside of a, and a constant for gradients",
                             .adjoint_math = "dt += da at the places",
-                            .infer = infer_write,
+                            .infer = tile_infer_write,
                             .run = {TILE_RUNS_NUMBER(atomic_add_indexed)},
                             .adjoint = adjoint_add_indexed},
     [TAKE] = {.name = "take",
@@ -258,8 +263,7 @@ static const tile_op ops[OPS] = {
 
 const tile_family tile_ops_memory = {"memory", OPS, ops};
 
-/* Indices as int64; other dtypes are an error. */
-static tile as_indices(tile_builder *b, const char *call, tile indices) {
+tile tile_as_indices(tile_builder *b, const char *call, tile indices) {
     if (!tile_is_good(indices)) {
         if (b && indices.builder != b)
             tile_builder_fail(b, TILE_E_ARGUMENT, "%s: indices are not a tile", call);
@@ -278,8 +282,7 @@ static tile as_indices(tile_builder *b, const char *call, tile indices) {
     return tile_emit(b, &cast);
 }
 
-/* Puts pad into the constants of a load; false: the dtype does not hold it. */
-static bool set_pad(const char *call, tile_param a, double pad, tile_attrs *attrs) {
+bool tile_set_pad(const char *call, tile_param a, double pad, tile_attrs *attrs) {
     tile_builder *b = a.builder;
     if (tile_param_is_struct(a) && pad != 0) {
         tile_builder_fail(b, TILE_E_ARGUMENT, "%s: pad is %.17g, structs are padded with 0", call,
@@ -304,7 +307,7 @@ static bool set_pad(const char *call, tile_param a, double pad, tile_attrs *attr
 static tile emit_load(const char *call, tile_param a, tile_shape shape, tile_offset at,
                       double pad) {
     tile_emission e = {.op = &ops[LOAD], .array = a, .at = at, .has_shape = true, .shape = shape};
-    if (!set_pad(call, a, pad, &e.attrs)) return (tile){a.builder, -1};
+    if (!tile_set_pad(call, a, pad, &e.attrs)) return (tile){a.builder, -1};
     return tile_emit(a.builder, &e);
 }
 
@@ -314,8 +317,8 @@ static tile emit_load_indexed(const char *call, tile_param a, tile indices, cons
     e.op = &ops[LOAD_INDEXED];
     e.array = a;
     e.n_in = 1;
-    e.in[0] = as_indices(a.builder, call, indices);
-    if (!set_pad(call, a, pad, &e.attrs)) return (tile){a.builder, -1};
+    e.in[0] = tile_as_indices(a.builder, call, indices);
+    if (!tile_set_pad(call, a, pad, &e.attrs)) return (tile){a.builder, -1};
     return tile_emit(a.builder, &e);
 }
 
@@ -330,7 +333,7 @@ static tile emit_write_indexed(const char *call, int op, tile_param a, tile indi
     e.op = &ops[op];
     e.array = a;
     e.n_in = 2;
-    e.in[0] = as_indices(a.builder, call, indices);
+    e.in[0] = tile_as_indices(a.builder, call, indices);
     e.in[1] = t;
     return tile_emit(a.builder, &e);
 }
@@ -367,6 +370,17 @@ void(tile_store_indexed)(tile_param a, tile indices, tile t, tile_offset at, int
 
 tile(tile_atomic_add)(tile_param a, tile t, tile_offset at) {
     return emit_write(ATOMIC_ADD, a, t, at);
+}
+
+/* Integers wrap, so that the lowest one is its own negative and is subtracted all the same. */
+tile(tile_atomic_sub)(tile_param a, tile t, tile_offset at) {
+    return emit_write(ATOMIC_ADD, a, tile_emit_elementwise(a.builder, "neg", 1, &t), at);
+}
+
+tile(tile_atomic_sub_indexed)(tile_param a, tile indices, tile t, tile_offset at, int axis) {
+    const tile_emission where = {.at = at, .attrs = {.n = {axis}}};
+    return emit_write_indexed("tile_atomic_sub_indexed", ATOMIC_ADD_INDEXED, a, indices,
+                              tile_emit_elementwise(a.builder, "neg", 1, &t), &where);
 }
 
 tile(tile_atomic_add_indexed)(tile_param a, tile indices, tile t, tile_offset at, int axis) {

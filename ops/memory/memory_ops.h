@@ -105,6 +105,19 @@ TILE_API tile tile_atomic_add(tile_param a, tile t, tile_offset at);
  */
 TILE_API tile tile_atomic_add_indexed(tile_param a, tile indices, tile t, tile_offset at, int axis);
 
+/* tile_atomic_sub, tile_atomic_sub_indexed: subtract: tile_atomic_add, tile_atomic_add_indexed of -t.
+ *
+ *   previous[c] = a[x], then a[x] -= t[c]
+ *   dt[c] -= da[x] inside; da is kept
+ *
+ * in       as tile_atomic_add, tile_atomic_add_indexed
+ * special  integers wrap, unsigned ones too; the lowest integer is subtracted like any other
+ * repeats  same bits on every run and for any number of threads
+ * errors   TILE_E_SHAPE, TILE_E_DTYPE, TILE_E_ARGUMENT
+ */
+TILE_API tile tile_atomic_sub(tile_param a, tile t, tile_offset at);
+TILE_API tile tile_atomic_sub_indexed(tile_param a, tile indices, tile t, tile_offset at, int axis);
+
 #ifdef __cplusplus
 }
 #endif
@@ -119,4 +132,7 @@ TILE_API tile tile_atomic_add_indexed(tile_param a, tile indices, tile t, tile_o
 #define tile_atomic_add(...) (tile_here(__FILE__, __LINE__), tile_atomic_add(__VA_ARGS__))
 #define tile_atomic_add_indexed(...) \
     (tile_here(__FILE__, __LINE__), tile_atomic_add_indexed(__VA_ARGS__))
+#define tile_atomic_sub(...) (tile_here(__FILE__, __LINE__), tile_atomic_sub(__VA_ARGS__))
+#define tile_atomic_sub_indexed(...) \
+    (tile_here(__FILE__, __LINE__), tile_atomic_sub_indexed(__VA_ARGS__))
 #endif

@@ -231,6 +231,7 @@ const tile_op tile_shape_ops[SHAPE_OPS] = {
               .sample = tile_sample_iota},
     [BROADCAST] = {.name = "broadcast",
                    .kind = TILE_OP_COOPERATIVE,
+                  .moves = true,
                    .n_in = 1,
                    .n_out = 1,
                    .grad = {TILE_GRAD_FULL},
