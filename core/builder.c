@@ -398,6 +398,7 @@ tile tile_emit_elementwise(tile_builder *b, const char *op, int n, const tile *i
 }
 
 tile tile_constant(tile_builder *b, tile_dtype dtype, tile_shape shape, double value) {
+    if (tile_struct_of(dtype)) return tile_struct_zeros(b, dtype, shape);
     tile_emission e = {.op = tile_op_find("full"),
                        .has_shape = true,
                        .shape = shape,

@@ -137,11 +137,26 @@ tile_offset tile_offset_shift(tile_offset at, tile_shape by) {
     return at;
 }
 
+/* Grid axes that move a store's window; all where that is not known. Blocks that differ along the
+ * others store the same places again, and the last one wins. */
+static unsigned axes_of_store(const tile_program *p, const tile_analysis *a, const tile_node *n) {
+    const tile_access_window w = tile_window_of_node(p, a, n);
+    unsigned axes = 0;
+    if (n->op->indexed) return ~0u;
+    for (int d = 0; d < w.rank; d++) {
+        if (!w.at[d].known) return ~0u;
+        for (int g = 0; g < TILE_GRID_RANK; g++)
+            if (w.at[d].coefficient[g]) axes |= 1u << g;
+    }
+    return axes;
+}
+
 /* What the executable's analysis says of whole arrays. */
 static void note_accesses(tile_kernel *k) {
     const tile_program *p = tile_executable_program(k->forward);
     const tile_analysis *a = tile_executable_analysis(k->forward);
     uint32_t written = 0;
+    unsigned moving = ~0u;
     for (int32_t i = 0; i < a->order_count; i++) {
         const tile_node *n = &p->node[a->order[i]];
         if (n->op == &tile_op_block_index) k->axes |= 1u << n->attrs.n[0];
@@ -152,8 +167,11 @@ static void note_accesses(tile_kernel *k) {
         if (n->op->access >= TILE_ACCESS_TAKE)
             k->reads_after_write |= bit; /* they read where they write */
         if (n->op->access != TILE_ACCESS_LOAD) written |= bit;
-        if (n->op->access == TILE_ACCESS_STORE) tile_cover_of_store(p, a, n, &k->stores[n->param]);
+        if (n->op->access != TILE_ACCESS_STORE) continue;
+        tile_cover_of_store(p, a, n, &k->stores[n->param]);
+        moving &= axes_of_store(p, a, n);
     }
+    k->axes &= moving;
     k->writes = written;
     for (int i = 0; i < p->param_count; i++) {
         const uint32_t bit = (uint32_t)1 << i;

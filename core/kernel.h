@@ -78,7 +78,7 @@ struct tile_kernel {
     tile_cover stores[TILE_PARAMS_MAX]; /* what the kernel overwrites whatever the data */
     uint32_t floats, reads, writes;     /* array parameters */
     uint32_t reads_after_write;         /* read after this block or another may have written */
-    unsigned axes;                      /* grid axes whose block index the program asks for */
+    unsigned axes; /* grid axes along which blocks do something else, and store elsewhere */
     tile_adjoint_plan *plans;
     tile_kernel *own_adjoint; /* given by the user */
 };

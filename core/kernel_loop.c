@@ -3,6 +3,7 @@
 #include "core/builder.h"
 #include "core/memory.h"
 #include "core/status.h"
+#include "core/struct_tile.h"
 
 /* How often a loop may run: known when a launch begins. */
 static bool check_count(tile_builder *b, const char *call, const char *what, tile count) {
@@ -23,8 +24,13 @@ static bool check_count(tile_builder *b, const char *call, const char *what, til
 }
 
 static bool is_usable(const tile_builder *b, tile t) {
-    return tile_is_good(t) && t.builder == b && t.id < b->program.value_count &&
-           tile_region_within(&b->program, b->region, b->program.value[t.id].region);
+    tile part[TILE_MEMBERS_MAX];
+    if (!tile_is_good(t) || t.builder != b) return false;
+    for (int k = tile_parts(t, part) - 1; k >= 0; k--)
+        if (part[k].id >= b->program.value_count ||
+            !tile_region_within(&b->program, b->region, b->program.value[part[k].id].region))
+            return false;
+    return true;
 }
 
 static bool check_go(tile_builder *b, const char *call, tile go) {
@@ -59,29 +65,44 @@ static bool is_live(const tile_builder *b, int32_t state) {
     return b->state[state] >= 0;
 }
 
-/* The user's tiles, then the live ones of the first states; NULL on an error. */
+/* What a loop carries: the user's tiles, then the live ones of the first states; of structs, their
+ * members. NULL on an error. */
 static tile *with_states(tile_builder *b, const tile_list *list, int32_t states, int *n) {
-    tile *all = tile_alloc(((size_t)list->count + (size_t)states + 1) * sizeof *all);
+    const size_t most = ((size_t)list->count + (size_t)states + 1) * TILE_MEMBERS_MAX;
+    tile *all = tile_alloc(most * sizeof *all);
     if (!all) {
         tile_builder_fail(b, TILE_E_MEMORY, "%s", tile_last_error());
         return NULL;
     }
     *n = 0;
-    for (int k = 0; k < list->count; k++) all[(*n)++] = list->item[k];
+    for (int k = 0; k < list->count; k++) *n += tile_parts(list->item[k], all + *n);
     for (int32_t k = 0; k < states; k++)
-        if (is_live(b, k)) all[(*n)++] = tile_builder_state(b, k);
+        if (is_live(b, k)) *n += tile_parts(tile_builder_state(b, k), all + *n);
     return all;
 }
 
-/* The live ones of the first states are now what a loop makes of them. */
-static void set_states(tile_builder *b, int32_t loop, int32_t states, int n, bool inside) {
-    for (int32_t k = 0; k < states; k++) {
-        if (!is_live(b, k)) continue;
-        tile_builder_state_set(b, k,
-                               inside ? tile_builder_loop_argument(b, loop, 1 + n)
-                                      : tile_builder_loop_result(b, loop, n));
-        n++;
-    }
+/* What a loop makes of a tile that it carries, whose first part is the n-th. */
+static tile carried(tile_builder *b, int32_t loop, tile like, int *n, bool inside) {
+    tile part[TILE_MEMBERS_MAX];
+    const int count = tile_parts(like, part);
+    for (int k = 0; k < count; k++, ++*n)
+        part[k] = inside ? tile_builder_loop_argument(b, loop, 1 + *n)
+                         : tile_builder_loop_result(b, loop, *n);
+    if (!tile_is_struct(like)) return part[0];
+    return tile_struct_of_parts(b, tile_dtype_of(like), tile_shape_of_tile(like), part);
+}
+
+/* The user's tiles and the live ones of the first states are now what a loop makes of them. */
+static void take_carried(tile_loop *loop, const tile_list *list, bool inside) {
+    tile_builder *b = loop->builder;
+    int n = 0;
+    if (b->status) return;
+    for (int k = 0; k < list->count; k++)
+        loop->carried[k] = carried(b, loop->node, list->item[k], &n, inside);
+    for (int32_t k = 0; k < loop->states; k++)
+        if (is_live(b, k))
+            tile_builder_state_set(b, k,
+                                   carried(b, loop->node, tile_builder_state(b, k), &n, inside));
 }
 
 /* Begin and end */
@@ -96,10 +117,8 @@ static void begin_loop(tile_loop *loop, tile count, const tile *go, const tile_l
                     : tile_builder_loop_begin(b, count, n, all, false);
     tile_free(all);
     loop->index = tile_builder_loop_argument(b, loop->node, 0);
-    for (int k = 0; k < initial->count; k++)
-        loop->carried[k] = tile_builder_loop_argument(b, loop->node, 1 + k);
     loop->states = b->state_count;
-    set_states(b, loop->node, loop->states, initial->count, true);
+    take_carried(loop, initial, true);
 }
 
 static tile_loop no_loop(tile_builder *b, const tile_list *initial) {
@@ -137,13 +156,14 @@ static bool check_next(tile_builder *b, const char *call, const tile_loop *loop,
         return false;
     }
     for (int k = 0; k < next->count; k++) {
-        const tile_value *v = &b->program.value[next->item[k].id];
-        const tile_value *w = &b->program.value[loop->carried[k].id];
+        const tile got = next->item[k], want = loop->carried[k];
+        const tile_dtype dtype[] = {tile_dtype_of(got), tile_dtype_of(want)};
+        const tile_shape shape[] = {tile_shape_of_tile(got), tile_shape_of_tile(want)};
         char text[2][TILE_SHAPE_TEXT];
-        if (v->dtype == w->dtype && tile_shape_equal(v->shape, w->shape)) continue;
+        if (dtype[0] == dtype[1] && tile_shape_equal(shape[0], shape[1])) continue;
         tile_builder_fail(b, TILE_E_SHAPE, "%s: tile %d is %s %s, expected %s %s", call, k + 1,
-                          tile_dtype_name(v->dtype), tile_shape_text(v->shape, text[0]),
-                          tile_dtype_name(w->dtype), tile_shape_text(w->shape, text[1]));
+                          tile_dtype_name(dtype[0]), tile_shape_text(shape[0], text[0]),
+                          tile_dtype_name(dtype[1]), tile_shape_text(shape[1], text[1]));
         return false;
     }
     return true;
@@ -176,9 +196,7 @@ static void end_loop(tile_loop *loop, const tile *go, const tile_list *next) {
     else
         tile_builder_loop_end(b, loop->node, n, all);
     tile_free(all);
-    for (int k = 0; k < next->count; k++)
-        loop->carried[k] = tile_builder_loop_result(b, loop->node, k);
-    set_states(b, loop->node, loop->states, next->count, false);
+    take_carried(loop, next, false);
     for (int32_t k = loop->states; k < b->state_count; k++) b->state[k] = -1;
     if (go) loop->trips = tile_builder_while_trips(b, loop->node);
     loop->node = -1;

@@ -57,7 +57,7 @@ typedef struct tile_param_info {
     tile_param_kind kind;
     tile_dtype dtype;
     int rank;
-    int32_t value;  /* the rank-0 value of a scalar parameter, or -1 */
+    int32_t value; /* the rank-0 value of a scalar parameter, or -1 */
 } tile_param_info;
 
 /* Values that the adjoint needs and cannot recompute are kept in a stash by the augmented forward

@@ -70,6 +70,20 @@ static tile_shape of_ones(int rank) {
     return shape;
 }
 
+tile tile_struct_zeros(tile_builder *b, tile_dtype dtype, tile_shape shape) {
+    const tile_struct_info *info = tile_struct_of(dtype);
+    tile part[TILE_MEMBERS_MAX];
+    if (!b || b->status) return (tile){b, -1};
+    for (int k = 0; k < info->count; k++) {
+        const tile_struct_member *m = &info->member[k];
+        if (shape.rank < 0 || shape.rank + m->shape.rank > TILE_RANK_MAX)
+            return tile_builder_fail(b, TILE_E_SHAPE, "a tile of %s has rank %d", info->name,
+                                     shape.rank);
+        part[k] = tile_constant(b, m->dtype, followed_by(shape, m->shape), 0);
+    }
+    return tile_struct_of_parts(b, dtype, shape, part);
+}
+
 static tile with_shape(tile t, const char *op, tile_shape shape) {
     if (!tile_is_good(t) || tile_shape_equal(tile_shape_of_tile(t), shape)) return t;
     const tile_emission e = {
@@ -197,6 +211,10 @@ tile tile_emit_struct(tile_builder *b, const tile_emission *e) {
         return tile_builder_fail(b, TILE_E_DTYPE, "%s: an operand is %s, wanted a member of it",
                                  e->op->name, job.info->name);
     }
+    if (!e->op->access && !e->has_shape && e->op->kind == TILE_OP_COOPERATIVE &&
+        e->attrs.n[0] >= job.shape.rank)
+        return tile_builder_fail(b, TILE_E_ARGUMENT, "%s: axis is %lld, the tile has rank %d",
+                                 e->op->name, (long long)e->attrs.n[0], job.shape.rank);
     for (int k = 0; k < job.info->count && !b->status; k++)
         part[k] = e->op->access ? access_member(b, &job, k) : move_member(b, &job, k);
     if (b->status || !e->op->n_out) return (tile){b, -1};

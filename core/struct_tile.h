@@ -24,6 +24,9 @@ const tile_struct_value *tile_struct_value_of(tile t);
 /* A struct tile of its members' values. */
 tile tile_struct_of_parts(tile_builder *b, tile_dtype dtype, tile_shape shape, const tile *part);
 
+/* A struct tile of zeros. */
+tile tile_struct_zeros(tile_builder *b, tile_dtype dtype, tile_shape shape);
+
 /* Parts of a tile: of a struct its members, else itself. Returns how many. */
 int tile_parts(tile t, tile part[TILE_MEMBERS_MAX]);
 

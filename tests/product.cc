@@ -199,9 +199,8 @@ void build(const Op &op, const Key &k, tile_builder *b) {
     tile i = u, chosen = u;
     if (is_indexed(op)) i = tile_load(index, TILE_SHAPE(kTile[k.axis]), TILE_AT_ZERO);
     if (has_mask(op)) chosen = tile_load(mask, shape, TILE_AT_ZERO);
-    const tile got = is_partition(op)
-                         ? partition_op(op, tile_partition_view(a, shape), u, at, pad)
-                         : window_op(op, a, u, i, chosen, shape, at, k.axis, pad);
+    const tile got = is_partition(op) ? partition_op(op, tile_partition_view(a, shape), u, at, pad)
+                                      : window_op(op, a, u, i, chosen, shape, at, k.axis, pad);
     if (op.action == Action::kLoad) tile_store(t, got, TILE_AT_ZERO);
     if (is_atomic(op)) tile_store(before, got, TILE_AT_ZERO);
 }
@@ -382,9 +381,8 @@ class Runner {
         std::vector<tile_arg> arg;
         for (Memory *m : memory) arg.push_back(tile_arg_array(wrap(m)));
         for (int64_t o : w.offset) arg.push_back(tile_arg_int(o));
-        const tile_status status =
-            tile_launch(nullptr, kernel_for(op, key), TILE_GRID(1),
-                        tile_args{static_cast<int>(arg.size()), arg.data()});
+        const tile_status status = tile_launch(nullptr, kernel_for(op, key), TILE_GRID(1),
+                                               tile_args{static_cast<int>(arg.size()), arg.data()});
         const tile_status end = tile_context_sync(ctx_);
         const std::string message = tile_last_error();
         for (size_t k = 0; k < memory.size(); k++) tile_array_destroy(arg[k].as.array);

@@ -61,9 +61,8 @@ uint64_t bits_of(const Type &t, double value) {
     if (value == 0) return sign;
     int exponent;
     const double fraction = std::frexp(std::fabs(value), &exponent); /* in [1/2, 1) */
-    const uint64_t mantissa =
-        static_cast<uint64_t>(std::ldexp(fraction, t.mantissa_bits + 1)) -
-        (uint64_t{1} << t.mantissa_bits);
+    const uint64_t mantissa = static_cast<uint64_t>(std::ldexp(fraction, t.mantissa_bits + 1)) -
+                              (uint64_t{1} << t.mantissa_bits);
     return sign | static_cast<uint64_t>(exponent - 1 + bias) << t.mantissa_bits | mantissa;
 }
 
@@ -123,8 +122,9 @@ bool advance(const std::vector<int64_t> &extent, std::vector<int64_t> *c) {
 
 void put(tile_dtype dtype, double value, unsigned char *to) {
     const Type t = type_of(dtype);
-    const uint64_t bits = t.kind == Kind::kFloat ? bits_of(t, value)
-                                                 : static_cast<uint64_t>(static_cast<int64_t>(value));
+    const uint64_t bits = t.kind == Kind::kFloat
+                              ? bits_of(t, value)
+                              : static_cast<uint64_t>(static_cast<int64_t>(value));
     std::memcpy(to, &bits, t.size);
 }
 

@@ -18,14 +18,24 @@ struct Registry {
 
     Registry() {
         for (int i = 0; const tile_op *op = tile_op_at(i); i++) {
-            if (op->kind == TILE_OP_COOPERATIVE && !op->access && op->sample && op->n_out == 1)
+            if (op->kind == TILE_OP_COOPERATIVE && !op->access && op->sample && op->n_out == 1 &&
+                is_differentiable(op))
                 cooperative.push_back(op);
             if (op->kind != TILE_OP_ELEMENTWISE || op->n_in == 0) continue;
+            if (std::string(op->name) == "stop_gradient") continue; /* by definition */
             const std::vector<tile_dtype> types = op_test::operand_types(op);
             bool real = !types.empty() && op->n_in == static_cast<int>(types.size());
             for (tile_dtype type : types) real = real && type == TILE_F64;
             if (real && gives_real(op)) elementwise.push_back(op);
         }
+    }
+    /* In all of its float operands. */
+    static bool is_differentiable(const tile_op *op) {
+        tile_sample sample = {};
+        if (!op->sample(0, &sample)) return false;
+        for (int k = 0; k < sample.n_in; k++)
+            if (!sample.integer[k] && op->grad[k] == TILE_GRAD_ABSENT) return false;
+        return true;
     }
     static bool gives_real(const tile_op *op) {
         bool real = false;
@@ -224,9 +234,11 @@ class Maker {
             const int64_t n = tile_shape_count(sample.shape[k]);
             if (sample.integer[k]) {
                 const tile i = tile_iota(b_, TILE_I64, TILE_SHAPE(n), 0, tile_int(b_, 0));
-                const tile m = tile_int(b_, static_cast<int64_t>(sample.high[k] - sample.low[k]) + 1);
+                const tile m =
+                    tile_int(b_, static_cast<int64_t>(sample.high[k] - sample.low[k]) + 1);
                 const tile low = tile_int(b_, static_cast<int64_t>(sample.low[k]));
-                in[k] = tile_reshape(tile_expr("mod(i*7 + 3, m) + low", i, m, low), sample.shape[k]);
+                in[k] =
+                    tile_reshape(tile_expr("mod(i*7 + 3, m) + low", i, m, low), sample.shape[k]);
             } else {
                 in[k] = within(as(any(), sample.shape[k]), sample.low[k], sample.high[k]);
             }
@@ -280,9 +292,8 @@ class Maker {
         if (choose_->chance(2)) {
             const int axis = indexed_axis(slot, &n, &shape);
             const tile t = value_for(shape);
-            keep_previous(largest
-                              ? tile_atomic_max_indexed(a, indices(n), t, TILE_AT_ZERO, axis)
-                              : tile_atomic_min_indexed(a, indices(n), t, TILE_AT_ZERO, axis));
+            keep_previous(largest ? tile_atomic_max_indexed(a, indices(n), t, TILE_AT_ZERO, axis)
+                                  : tile_atomic_min_indexed(a, indices(n), t, TILE_AT_ZERO, axis));
         } else {
             const tile t = value_for(window_shape(slot));
             const tile_offset place = at(slot);
@@ -304,8 +315,8 @@ class Maker {
         } else if (choose_->chance(2)) {
             tile_partition_store_masked(p, value_for(window_shape(slot)), index);
         } else {
-            tile_partition_atomic_sub_masked(p, value_for(window_shape(slot)), index,
-                                             TILE_RELAXED, TILE_SCOPE_DEVICE);
+            tile_partition_atomic_sub_masked(p, value_for(window_shape(slot)), index, TILE_ORDER_RELAXED,
+                                             TILE_SCOPE_DEVICE);
         }
     }
     void choose_elements() {
@@ -318,8 +329,7 @@ class Maker {
     void take() {
         const tile x = as(any(), row());
         note("gather");
-        const tile i = indices(length_);
-        const tile n = tile_int(b_, length_);
+        const tile i = tile_cast(indices(length_), TILE_I64), n = tile_int(b_, length_);
         const tile place = tile_expr("mod(i, n)", i, n);
         if (choose_->chance(2))
             pool_.push_back(tile_gather(x, i, 0));
@@ -372,8 +382,7 @@ class Maker {
         note("stack");
         const tile_stack s = tile_stack_create(b_, 1 + choose_->pick(6), TILE_F64);
         const int pushes = 1 + choose_->pick(2);
-        for (int k = 0; k < pushes; k++)
-            tile_stack_push(s, as(any(), row()), mask_of(row()));
+        for (int k = 0; k < pushes; k++) tile_stack_push(s, as(any(), row()), mask_of(row()));
         if (choose_->chance(2)) pool_.push_back(tile_stack_pop(s, row(), nullptr));
         pool_.push_back(tile_stack_pop_masked(s, mask_of(row()), nullptr));
     }

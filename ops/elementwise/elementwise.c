@@ -95,9 +95,9 @@ static tile_strip strip_cast(const tile_op *op, const tile_dtype *in, tile_dtype
 #define COMPARE(name_, y, types, la, ha, lb, hb, what, edges)                   \
     {HEAD(#name_, 2, #y, edges), RULES(infer_compare, strip_in0, TILE_KEY_IN0), \
      GRADS2(ZERO, ZERO), TEST2(la, ha, lb, hb, NAN)},
-#define SELECT(name_, y, types, da, db, dc, la, ha, lb, hb, lc, hc, at, what, edges)               \
-    {HEAD(#name_, 3, #y, edges), RULES(infer_select, strip_in1, TILE_KEY_IN1), GRADS3(da, db, dc), \
-     TEST3(la, ha, lb, hb, lc, hc, at)},
+#define SELECT(name_, y, types, da, db, dc, la, ha, lb, hb, lc, hc, at, what, edges)          \
+    {HEAD(#name_, 3, #y, edges), .moves = true, RULES(infer_select, strip_in1, TILE_KEY_IN1), \
+     GRADS3(da, db, dc), TEST3(la, ha, lb, hb, lc, hc, at)},
 #define CAST(name_, y, types, da, la, ha, at, what, edges)                                 \
     {HEAD(#name_, 1, #y, edges), RULES(infer_cast, strip_cast, TILE_KEY_OUT0), GRADS1(da), \
      TEST1(la, ha, at)},

@@ -133,6 +133,7 @@ static void adjoint_cumsum(tile_adjoint *adjoint) {
 const tile_op tile_index_ops[INDEX_OPS] = {
     [GATHER] = {.name = "gather",
                 .kind = TILE_OP_COOPERATIVE,
+                .moves = true,
                 .n_in = 2,
                 .n_out = 1,
                 .grad = {TILE_GRAD_FULL, TILE_GRAD_ABSENT},
@@ -158,6 +159,7 @@ const tile_op tile_index_ops[INDEX_OPS] = {
                      .sample = tile_sample_gather_last},
     [SCATTER] = {.name = "scatter",
                  .kind = TILE_OP_COOPERATIVE,
+                 .moves = true,
                  .n_in = 3,
                  .n_out = 1,
                  .grad = {TILE_GRAD_FULL, TILE_GRAD_FULL, TILE_GRAD_ABSENT},

@@ -2,6 +2,7 @@
  * that its gradient is theirs. */
 #include "core/array.h"
 #include "core/builder.h"
+#include "core/struct_tile.h"
 #include "ops/index/index_ops.h"
 #include "ops/index/stack_ops.h"
 
@@ -25,7 +26,7 @@ tile_stack(tile_stack_create)(tile_builder *b, int64_t capacity, tile_dtype dtyp
     enum { CAPACITY_MAX = 1 << 24 };
     const tile_stack none = {b, -1};
     if (!b || b->status) return none;
-    if (!tile_dtype_valid(dtype)) {
+    if (!tile_dtype_valid(dtype) && !tile_struct_of(dtype)) {
         tile_builder_fail(b, TILE_E_DTYPE, "tile_stack_create: dtype %d does not exist",
                           (int)dtype);
         return none;
@@ -39,7 +40,8 @@ tile_stack(tile_stack_create)(tile_builder *b, int64_t capacity, tile_dtype dtyp
     const tile zero = tile_constant(b, TILE_I64, TILE_SCALAR, 0);
     const tile_stack s = {b, tile_builder_state_add(b, zero)};
     tile_builder_state_add(b, zero);
-    tile_builder_state_add(b, tile_constant(b, dtype, TILE_SHAPE(capacity), 0));
+    const tile slots = tile_constant(b, dtype, TILE_SHAPE(capacity), 0);
+    tile_builder_state_add(b, (tile_set_space)(slots, TILE_SHARED));
     return b->status ? none : s;
 }
 
@@ -149,7 +151,8 @@ tile(tile_stack_push)(tile_stack s, tile value, tile mask) {
     const tile count = get(s, COUNT);
     const tile slot =
         with_lanes(s, "mask && count + before < capacity ? count + before : -1", &l, count);
-    set(s, SLOTS, (tile_scatter)(get(s, SLOTS), slot, reshaped(value, TILE_SHAPE(n)), 0));
+    const tile slots = (tile_scatter)(get(s, SLOTS), slot, reshaped(value, TILE_SHAPE(n)), 0);
+    set(s, SLOTS, (tile_set_space)(slots, TILE_SHARED));
     set(s, OVERFLOW, with_lanes(s, "overflow + max(count + total - capacity, 0)", &l, count));
     set(s, COUNT, with_lanes(s, "min(count + total, capacity)", &l, count));
     return reshaped(slot, shape);

@@ -1,10 +1,12 @@
 /* shape_build.c: the builder functions of the family. */
 #include "core/builder.h"
+#include "core/struct_tile.h"
 #include "ops/shape/shape.h"
 #include "ops/shape/shape_ops.h"
 
 static tile emit_full(const char *call, tile_builder *b, tile_dtype dtype, tile_shape shape,
                       double value) {
+    if (tile_struct_of(dtype) && value == 0) return tile_struct_zeros(b, dtype, shape);
     if (!tile_dtype_valid(dtype))
         return tile_builder_fail(b, TILE_E_DTYPE, "%s: dtype %d does not exist", call, (int)dtype);
     if (!tile_is_float(dtype) && !tile_dtype_holds(dtype, value))
