@@ -349,6 +349,8 @@ tile tile_emit(tile_builder *b, const tile_emission *e) {
     if (!b) return nothing;
     if (b->status) return (tile){b, -1};
     if (!e->op) return tile_builder_fail(b, TILE_E_ARGUMENT, "an op that is not registered");
+    tile promoted;
+    if (tile_emit_promoted(b, e, &promoted)) return promoted;
     draft d = {.node = {.op = e->op,
                         .param = -1,
                         .region = -1,

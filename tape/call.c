@@ -1,6 +1,7 @@
 /* call.c: host code on a tape. */
 #include <string.h>
 
+#include "core/dtype.h"
 #include "core/status.h"
 #include "tape/tape.h"
 
@@ -61,25 +62,25 @@ static tile_status hand(handed *h, tile_status status, tile_array **place) {
 
 /* The values that an operand's need stands for, as an array. */
 static tile_status hand_values(tape *t, handed *h, const tape_operand *o, tile_array **place) {
+    const tile_dtype dtype = o->array->storage->dtype;
     tile_buffer *buffer = o->array->storage->buffer;
     int64_t base = 0;
     if (o->need && o->need->buffer) {
         buffer = o->need->buffer;
-        base = o->need->base;
+        base = o->need->base / (int64_t)tile_dtype_size(dtype);
     }
-    return hand(h, tape_stand_in(t->ctx, o->array, buffer, base, place), place);
+    return hand(h, tape_stand_in(t->ctx, o->array, dtype, buffer, base, place), place);
 }
 
 /* A copy of what came in for a written array, which is then cleared. */
 static tile_status hand_upstream(tape *t, handed *h, const tape_operand *o, tile_array **place) {
     const tile_array *a = o->array;
-    TILE_TRY(hand(h, tile_array_create(t->ctx, a->storage->dtype, a->shape, place), place));
+    const tile_dtype dtype = tile_wide_dtype(a->storage->dtype);
+    TILE_TRY(hand(h, tile_array_create(t->ctx, dtype, a->shape, place), place));
     if (!o->use->adjoint || !o->use->active) return TILE_OK;
-    const char *base = o->use->adjoint->data;
-    const size_t size = tile_dtype_size(a->storage->dtype);
-    tile_copy_strided(a->storage->dtype, a->shape, tile_array_address(*place), NULL,
-                      base + (size_t)a->offset * size, a->stride);
-    tape_zero_array(a, o->use->adjoint->data);
+    tile_copy_strided(dtype, a->shape, tile_array_address(*place), NULL,
+                      tape_adjoint_address(o->use, a), a->stride);
+    tape_zero_adjoint(o->use, a);
     return TILE_OK;
 }
 
@@ -92,7 +93,8 @@ static tile_status hand_all(tape *t, const tape_record *r, handed *h) {
         const tape_operand *o = &r->operand[k];
         h->dreads[k] = NULL;
         if (!o->use->adjoint || !o->use->active) continue;
-        TILE_TRY(hand(h, tape_stand_in(t->ctx, o->array, o->use->adjoint, 0, &h->dreads[k]),
+        const tile_dtype dtype = tile_wide_dtype(o->array->storage->dtype);
+        TILE_TRY(hand(h, tape_stand_in(t->ctx, o->array, dtype, o->use->adjoint, 0, &h->dreads[k]),
                       &h->dreads[k]));
     }
     return TILE_OK;

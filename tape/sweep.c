@@ -1,6 +1,7 @@
 /* sweep.c: backward: the reverse sweep over the records. */
 #include <string.h>
 
+#include "core/dtype.h"
 #include "core/status.h"
 #include "tape/sweep.h"
 
@@ -21,10 +22,7 @@ void tape_bind_step(const tape_record *r, const tile_adjoint_step *step, tile_bo
     for (int k = 0; k < r->count; k++) {
         const tape_operand *o = &r->operand[k];
         if (!(step->grads >> k & 1u)) continue;
-        void *adjoint = NULL;
-        if (o->use->adjoint)
-            adjoint = (char *)o->use->adjoint->data +
-                      (size_t)o->array->offset * tile_dtype_size(o->array->storage->dtype);
+        void *adjoint = tape_adjoint_address(o->use, o->array);
         tape_memory(o->array, adjoint, adjoint, &bound->array[grad++]);
     }
 }
@@ -43,19 +41,22 @@ static tile_status take_adjoints(tape *t) {
         if (u->direct) {
             u->adjoint = tile_buffer_hold(grad->buffer);
         } else if (u->wanted) {
-            TILE_TRY(tile_buffer_create(t->ctx, u->storage->bytes, &u->adjoint));
+            TILE_TRY(tile_buffer_create(t->ctx, tape_adjoint_bytes(u->storage), &u->adjoint));
         }
     }
     return TILE_OK;
 }
 
-static void *adjoint_address(const tape_use *u, const tile_array *a) {
-    return (char *)u->adjoint->data + (size_t)a->offset * tile_dtype_size(a->storage->dtype);
+static tape_elements adjoint_of(const tape_use *u, const tile_array *a) {
+    return (tape_elements){tile_wide_dtype(a->storage->dtype), tape_adjoint_address(u, a),
+                           a->stride};
+}
+
+static tape_elements elements_of(const tile_array *a) {
+    return (tape_elements){a->storage->dtype, tile_array_address(a), a->stride};
 }
 
 static void plant_seeds(tape *t, int count, tile_array *const *array, tile_array *const *seed) {
-    static const float one32 = 1;
-    static const double one64 = 1;
     for (int k = 0; k < count; k++) {
         tape_use *u = tape_find_use(t, array[k]->storage);
         if (u && !u->direct) tape_fill_zero(u->adjoint);
@@ -64,13 +65,11 @@ static void plant_seeds(tape *t, int count, tile_array *const *array, tile_array
         const tile_array *a = array[k];
         tape_use *u = tape_find_use(t, a->storage);
         if (!u) continue;
-        const void *from = a->storage->dtype == TILE_F32 ? (const void *)&one32 : &one64;
-        const int64_t *stride = a->stride;
-        if (seed) {
-            from = tile_array_address(seed[k]);
-            stride = seed[k]->stride;
-        }
-        tape_add_array(a, adjoint_address(u, a), a->stride, from, stride);
+        double one = 0;
+        const tape_elements to = adjoint_of(u, a);
+        tile_dtype_put(to.dtype, 1, &one);
+        tape_add_elements(a->shape, to,
+                          seed ? elements_of(seed[k]) : (tape_elements){to.dtype, &one, a->stride});
     }
 }
 
@@ -88,12 +87,14 @@ static tile_status sweep_launch(tape_record *r) {
 
 static void sweep_retain(const tape_record *r) {
     const tile_array *a = r->operand[0].array;
-    if (r->skip) {
-        tape_fill_zero(r->retained->storage->buffer);
-    } else {
-        tile_copy_strided(a->storage->dtype, a->shape, tile_array_address(r->retained), NULL,
-                          adjoint_address(r->operand[0].use, a), a->stride);
-    }
+    const tape_elements from = adjoint_of(r->operand[0].use, a);
+    if (r->skip || from.dtype != a->storage->dtype) tape_fill_zero(r->retained->storage->buffer);
+    if (r->skip) return;
+    if (from.dtype != a->storage->dtype)
+        tape_add_elements(a->shape, elements_of(r->retained), from);
+    else
+        tile_copy_strided(from.dtype, a->shape, tile_array_address(r->retained), NULL, from.at,
+                          from.stride);
 }
 
 static tile_status sweep_record(tape *t, tape_record *r) {
@@ -101,7 +102,7 @@ static tile_status sweep_record(tape *t, tape_record *r) {
     case TAPE_LAUNCH: return r->sweep ? sweep_launch(r) : TILE_OK;
     case TAPE_CALL: return r->skip ? TILE_OK : tape_call_backward(t, r);
     case TAPE_OUTSIDE:
-        if (!r->skip) tape_zero_array(r->operand[0].array, r->operand[0].use->adjoint->data);
+        if (!r->skip) tape_zero_adjoint(r->operand[0].use, r->operand[0].array);
         return TILE_OK;
     case TAPE_RETAIN: sweep_retain(r); return TILE_OK;
     }
@@ -110,14 +111,13 @@ static tile_status sweep_record(tape *t, tape_record *r) {
 
 /* The rest of the requested gradients: what is left at the first version is added. */
 static void add_gradients(tape *t) {
-    static const int64_t one[TILE_RANK_MAX] = {1};
+    static const int64_t one[1] = {1};
     for (tape_use *u = t->uses; u; u = u->next) {
         if (!u->storage->grad || u->direct || !u->planned || !u->wanted) continue;
-        tile_storage flat_storage = {.dtype = u->storage->dtype};
-        const int64_t count = (int64_t)(u->storage->bytes / tile_dtype_size(u->storage->dtype));
-        const tile_array flat = {
-            .storage = &flat_storage, .shape = {1, {count}}, .stride = {1}, .count = count};
-        tape_add_array(&flat, u->storage->grad->buffer->data, one, u->adjoint->data, one);
+        const tile_dtype dtype = u->storage->dtype;
+        const tile_shape flat = {1, {(int64_t)(u->storage->bytes / tile_dtype_size(dtype))}};
+        tape_add_elements(flat, (tape_elements){dtype, u->storage->grad->buffer->data, one},
+                          (tape_elements){tile_wide_dtype(dtype), u->adjoint->data, one});
     }
 }
 

@@ -6,7 +6,8 @@
 
 static void start_uses(tape *t) {
     for (tape_use *u = t->uses; u; u = u->next) {
-        u->direct = u->storage->grad && !u->written && !u->outside;
+        const bool same = tile_wide_dtype(u->storage->dtype) == u->storage->dtype;
+        u->direct = u->storage->grad && same && !u->written && !u->outside;
         u->planned = u->direct;
         u->wanted = false;
     }

@@ -43,11 +43,11 @@ struct tape_use {
     bool between;       /* so, and the tape used it again */
 
     /* During a reverse sweep. */
-    tile_buffer *adjoint;
-    bool present; /* false: the adjoint is zero and the buffer's content undefined */
-    bool planned; /* present, as the plan of the sweep goes */
-    bool direct;  /* the adjoint is the gradient itself */
-    bool wanted;  /* some step touches it */
+    tile_buffer *adjoint; /* elements as in the storage, each of its wide dtype */
+    bool present;         /* false: the adjoint is zero and the buffer's content undefined */
+    bool planned;         /* present, as the plan of the sweep goes */
+    bool direct;          /* the adjoint is the gradient itself */
+    bool wanted;          /* some step touches it */
 };
 
 typedef enum tape_kind { TAPE_LAUNCH, TAPE_CALL, TAPE_OUTSIDE, TAPE_RETAIN } tape_kind;
@@ -152,19 +152,33 @@ void tape_memory(const tile_array *array, const void *read, void *write, tile_me
 tile_status tape_call_run(tape *t, tape_record *r) TILE_MUST_USE;
 tile_status tape_call_backward(tape *t, tape_record *r) TILE_MUST_USE;
 
-/* An array over bytes that are not a storage of the user's: shape and strides as array's. */
-tile_status tape_stand_in(tile_context *ctx, const tile_array *array, tile_buffer *buffer,
-                          int64_t base_bytes, tile_array **stand_in) TILE_MUST_USE;
+/* An array over bytes that are not a storage of the user's: shape and strides as array's. base: the
+ * element of its storage that the first one in the buffer stands for. */
+tile_status tape_stand_in(tile_context *ctx, const tile_array *array, tile_dtype dtype,
+                          tile_buffer *buffer, int64_t base, tile_array **stand_in) TILE_MUST_USE;
+
+/* Adjoints during a sweep. Those of 16-bit floats are float32, at the same strides in elements.
+ * The bytes that a storage's takes; where element 0 of an array lies in it, NULL: there is none. */
+size_t tape_adjoint_bytes(const tile_storage *storage);
+void *tape_adjoint_address(const tape_use *use, const tile_array *array);
 
 /* Whether two arrays are the same elements in the same order. */
 bool tape_same_elements(const tile_array *a, const tile_array *b);
 
 void tape_fill_zero(tile_buffer *buffer);
-/* to += from, elementwise over arrays of one shape and float dtype. */
-void tape_add_array(const tile_array *like, void *to, const int64_t *to_stride, const void *from,
-                    const int64_t *from_stride);
-/* Elements of the array become zero, in an adjoint laid out like its storage. */
-void tape_zero_array(const tile_array *array, void *base);
+/* Elements of a float dtype in memory. */
+typedef struct tape_elements {
+    tile_dtype dtype;
+    void *at;
+    const int64_t *stride; /* in elements */
+} tape_elements;
+
+/* to += from, elementwise over a shape. Of one dtype, or one is of 16 bits and the other its wide
+ * dtype: added in that and rounded once. */
+void tape_add_elements(tile_shape shape, tape_elements to, tape_elements from);
+
+/* The adjoint of the array's elements becomes zero. */
+void tape_zero_adjoint(const tape_use *use, const tile_array *array);
 
 /* What an array held at its first use, as a replay will start from it. */
 tile_status tape_initial_read(tape *t, tile_array *array, void *host, size_t bytes) TILE_MUST_USE;

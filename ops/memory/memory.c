@@ -69,8 +69,8 @@ static tile_status infer_write(tile_infer *in) {
     TILE_CHECK(in->in_dtype[t] == in->array_dtype, TILE_E_DTYPE,
                "%s: the tile is %s, the array is %s", in->op->name,
                tile_dtype_name(in->in_dtype[t]), tile_dtype_name(in->array_dtype));
-    TILE_CHECK(in->op->access != TILE_ACCESS_ADD || in->array_dtype != TILE_BOOL, TILE_E_DTYPE,
-               "%s: bool has no addition", in->op->name);
+    TILE_CHECK(in->op->access != TILE_ACCESS_ADD || in->op->run[in->array_dtype], TILE_E_DTYPE,
+               "%s: %s has no atomic addition", in->op->name, tile_dtype_name(in->array_dtype));
     in->out_shape[0] = in->in_shape[t];
     in->out_dtype[0] = in->array_dtype;
     return TILE_OK;
@@ -211,7 +211,7 @@ static const tile_op ops[OPS] = {
                     .special = "previous is 0 outside of a, and a constant for gradients",
                     .adjoint_math = "dt[c] += da[at + c] inside",
                     .infer = infer_write,
-                    .run = {TILE_RUNS_NUMBER(atomic_add)},
+                    .run = {TILE_RUNS_ADD(atomic_add)},
                     .adjoint = adjoint_add},
     [ATOMIC_ADD_INDEXED] = {.name = "atomic_add_indexed",
                             .kind = TILE_OP_COOPERATIVE,
@@ -226,7 +226,7 @@ static const tile_op ops[OPS] = {
                             .special = "previous is 0 outside of a, and a constant for gradients",
                             .adjoint_math = "dt += da at the places",
                             .infer = infer_write,
-                            .run = {TILE_RUNS_NUMBER(atomic_add_indexed)},
+                            .run = {TILE_RUNS_ADD(atomic_add_indexed)},
                             .adjoint = adjoint_add_indexed},
     [TAKE] = {.name = "take",
               .kind = TILE_OP_COOPERATIVE,
