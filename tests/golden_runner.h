@@ -94,6 +94,8 @@ class Bench {
     tape *record = nullptr;
 
     tile_array *load(const std::string &path);
+    /* The same; of bits in uint16 a bfloat16 array where that is the dtype of the case. */
+    tile_array *load_as(tile_dtype dtype, const std::string &path);
     tile_array *zeros(tile_dtype dtype, const Ints &shape);
     /* A kernel made by build, which gets the builder. */
     tile_kernel *kernel(const std::string &name, const std::function<void(tile_builder *)> &build);

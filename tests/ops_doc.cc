@@ -64,7 +64,8 @@ std::vector<tile_dtype> dtypes_of(const tile_op *op, Way way) {
     std::vector<tile_dtype> all;
     for (int k = 0; k < TILE_DTYPES; k++) {
         const tile_dtype dtype = static_cast<tile_dtype>(k);
-        if (op->kind == TILE_OP_COOPERATIVE ? op->run[k] != nullptr : takes(op, dtype, way))
+        const bool promoted = tile_is_half(dtype) && !op->access && op->run[TILE_F32];
+        if (op->kind == TILE_OP_COOPERATIVE ? op->run[k] || promoted : takes(op, dtype, way))
             all.push_back(dtype);
     }
     return all;
