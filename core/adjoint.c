@@ -26,15 +26,15 @@ tile_shape tile_adjoint_in_shape(const tile_adjoint *a, int k) {
 }
 
 tile_dtype tile_adjoint_in_dtype(const tile_adjoint *a, int k) {
-    return a->forward->value[input(a, k)].dtype;
+    return tile_wide_dtype(a->forward->value[input(a, k)].dtype);
 }
 
 tile tile_adjoint_in(tile_adjoint *a, int k) {
-    return tile_adjoint_primal(a, input(a, k));
+    return tile_widened(tile_adjoint_primal(a, input(a, k)));
 }
 
 tile tile_adjoint_out(tile_adjoint *a, int k) {
-    return tile_adjoint_primal(a, a->node->out + k);
+    return tile_widened(tile_adjoint_primal(a, a->node->out + k));
 }
 
 tile tile_adjoint_dy(tile_adjoint *a, int k) {
@@ -70,7 +70,7 @@ bool tile_adjoint_bounds(tile_adjoint *a, tile *bounds) {
 
 tile tile_adjoint_zero(tile_adjoint *a, int32_t value) {
     const tile_value *v = &a->forward->value[value];
-    return tile_constant(a->b, v->dtype, v->shape, 0);
+    return tile_constant(a->b, tile_wide_dtype(v->dtype), v->shape, 0);
 }
 
 /* In gather form every wanted value has the widened shape; a smaller contribution is spread. */
@@ -242,7 +242,7 @@ static void read_upstream(tile_adjoint *a, const tile_node *n) {
                        .has_shape = true,
                        .shape = a->forward->value[stored].shape,
                        .has_dtype = true,
-                       .dtype = a->forward->value[stored].dtype};
+                       .dtype = tile_wide_dtype(a->forward->value[stored].dtype)};
     for (int d = 0; a->wide.on && d < w.rank; d++) {
         tile low = (tile_int)(a->b, w.at[d].constant);
         if (w.at[d].uniform >= 0)
@@ -337,6 +337,7 @@ static tile_status copy_params(tile_adjoint *a) {
         if (!(a->grads >> k & 1u)) continue;
         tile_param_info *info = &p->param[p->param_count];
         *info = a->forward->param[k];
+        info->dtype = tile_wide_dtype(info->dtype);
         snprintf(info->name, sizeof info->name, "d%.40s", a->forward->param[k].name);
         a->grad[k] = (tile_param){a->b, p->param_count++};
     }

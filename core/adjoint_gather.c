@@ -155,7 +155,7 @@ static tile sum_group(field_plan *f, tile_adjoint *a, int cls, const tile_access
     if (tile_is_good(sum)) return sum;
     tile_shape shape = {.rank = a->wide.rank};
     memcpy(shape.extent, a->wide.core, sizeof shape.extent);
-    return tile_constant(a->b, f->p->param[cls].dtype, shape, 0);
+    return tile_constant(a->b, tile_wide_dtype(f->p->param[cls].dtype), shape, 0);
 }
 
 static void emit_target(field_plan *f, tile_adjoint *a, int cls, const tile_node *load) {

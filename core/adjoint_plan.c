@@ -220,8 +220,9 @@ tile_status tile_kernel_set_adjoint(tile_kernel *kernel, tile_kernel *adjoint) {
         for (int k = 0; k < p->param_count; k++) {
             const tile_param_info *want = &p->param[k], *got = &q->param[at];
             if (pass && (want->kind != TILE_PARAM_ARRAY || !tile_is_float(want->dtype))) continue;
-            TILE_CHECK(at < q->param_count && got->kind == want->kind &&
-                           got->dtype == want->dtype && got->rank == want->rank,
+            const tile_dtype dtype = pass ? tile_wide_dtype(want->dtype) : want->dtype;
+            TILE_CHECK(at < q->param_count && got->kind == want->kind && got->dtype == dtype &&
+                           got->rank == want->rank,
                        TILE_E_ARGUMENT,
                        "tile_kernel_set_adjoint: parameter %d of %s is not like %s%s of %s", at + 1,
                        q->name, pass ? "the gradient of " : "", want->name, p->name);

@@ -114,10 +114,12 @@ static inline bool tile_array_overlaps_itself(const tile_array *array) {
     return array->folded;
 }
 
-/* Address of the first element now. */
+/* Byte of the storage where the first element begins; its address now. */
+static inline int64_t tile_array_byte(const tile_array *array) {
+    return array->offset * (int64_t)tile_dtype_size(array->dtype);
+}
 static inline void *tile_array_address(const tile_array *array) {
-    return (char *)array->storage->buffer->data +
-           (size_t)array->offset * tile_dtype_size(array->dtype);
+    return (char *)array->storage->buffer->data + tile_array_byte(array);
 }
 
 /* Number of elements of a shape, or -1 when it is malformed or too large (beyond 2^62, also without

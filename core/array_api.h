@@ -144,6 +144,7 @@ TILE_API int64_t tile_array_count(const tile_array *array);
 /* tile_array_load_npy: a new array from a NumPy .npy file (versions 1 to 3, either byte order, C or
  * Fortran order).
  *
+ * special  NumPy has no bfloat16: a file of one holds its bits and loads as uint16
  * errors   TILE_E_FILE it cannot be read, is truncated, malformed, or of a dtype we do not have;
  *          TILE_E_MEMORY
  * source   numpy.lib.format, "The .npy format"
@@ -154,6 +155,7 @@ TILE_API tile_status tile_array_load_npy(tile_context *ctx, const char *path,
 /* tile_array_save_npy: write an array as .npy version 1.0, little endian, C order. The file appears
  * whole or not at all.
  *
+ * special  NumPy has no bfloat16: its bits are written, as uint16
  * errors   TILE_E_ARGUMENT; TILE_E_FILE; an execution error of an earlier launch
  */
 TILE_API tile_status tile_array_save_npy(tile_array *array, const char *path) TILE_MUST_USE;

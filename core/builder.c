@@ -368,6 +368,8 @@ tile tile_emit(tile_builder *b, const tile_emission *e) {
     if (b->status) return (tile){b, -1};
     if (!e->op) return tile_builder_fail(b, TILE_E_ARGUMENT, "an op that is not registered");
     if (tile_takes_struct(e)) return tile_emit_struct(b, e);
+    tile promoted;
+    if (tile_emit_promoted(b, e, &promoted)) return promoted;
     draft d = {.node = {.op = e->op,
                         .param = -1,
                         .region = -1,

@@ -14,6 +14,11 @@
 #define LONG_NAME_u32 "uint32"
 #define LONG_NAME_u64 "uint64"
 #define LONG_NAME_b8 "bool"
+#define LONG_NAME_f16 "float16"
+#define LONG_NAME_bf16 "bfloat16"
+#define LONG_NAME_i8 "int8"
+#define LONG_NAME_i16 "int16"
+#define LONG_NAME_u16 "uint16"
 
 /* The nearest integer of `bytes` bytes. */
 static int64_t signed_nearest(double value, size_t bytes) {
@@ -45,7 +50,16 @@ static uint64_t unsigned_nearest(double value, size_t bytes) {
     static double get_##name(const void *from) {       \
         return (double)*(const T *)from;               \
     }
-TILE_DTYPE_LIST(DEFINE_CONVERSIONS)
+TILE_DTYPE_PLAIN(DEFINE_CONVERSIONS)
+
+#define DEFINE_HALF_CONVERSIONS(id, name, T, A, kind, code)  \
+    static void put_##name(double value, void *to) {         \
+        *(T *)to = T##_of_f64(value);                        \
+    }                                                        \
+    static double get_##name(const void *from) {             \
+        return (double)tile_f32_of_##name(*(const T *)from); \
+    }
+TILE_DTYPE_HALVES(DEFINE_HALF_CONVERSIONS)
 
 typedef struct row {
     const char *name, *short_name, *numpy;
@@ -55,9 +69,9 @@ typedef struct row {
     double (*get)(const void *from);
 } row;
 
-#define ROW(id, name, T, A, kind, code)                               \
-    {LONG_NAME_##name, #name,      code,      sizeof(T), _Alignof(T), \
-     TILE_KIND_##kind, put_##name, get_##name},
+#define ROW(id, name, T, A, kind, code)                                      \
+    [id] = {LONG_NAME_##name, #name,      code,      sizeof(T), _Alignof(T), \
+            TILE_KIND_##kind, put_##name, get_##name},
 static const row table[] = {TILE_DTYPE_LIST(ROW)};
 
 _Static_assert(sizeof table / sizeof *table == TILE_DTYPES, "one row per dtype");

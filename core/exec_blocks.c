@@ -77,12 +77,7 @@ static void run_scalar(const tile_runner *r, const tile_step *s) {
     if (s->node->op == &tile_op_param) {
         const tile_param_info *info = &r->run->exe->program.param[which];
         if (info->kind == TILE_PARAM_REAL) {
-            const double real = bound->scalar[which].real;
-            const float single = (float)real;
-            if (info->dtype == TILE_F32)
-                memcpy(out, &single, sizeof single);
-            else
-                memcpy(out, &real, sizeof real);
+            tile_dtype_put(info->dtype, bound->scalar[which].real, out);
             return;
         }
         value = bound->scalar[which].integer;

@@ -122,7 +122,8 @@ static bool is_one_window(const tile_run_state *run, const tile_node *n) {
 static bool is_sum(const tile_run_state *run, int param) {
     const tile_program *p = &run->exe->program;
     const tile_analysis *a = &run->exe->analysis;
-    if (run->may_fail || !tile_is_float(p->param[param].dtype)) return false;
+    const tile_dtype dtype = p->param[param].dtype; /* 16-bit ones round after each addition */
+    if (run->may_fail || !tile_is_float(dtype) || tile_is_half(dtype)) return false;
     for (int32_t k = 0; k < a->order_count; k++) {
         const tile_node *n = &p->node[a->order[k]];
         if (!n->op->access || n->param != param) continue;

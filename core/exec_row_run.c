@@ -33,12 +33,17 @@ size_t tile_rows_thread_bytes(const tile_rows *rows) {
 /* Filling and copying */
 
 void tile_fill_elements(char *to, const void *value, size_t size, int64_t n) {
+    uint16_t half;
     uint32_t word;
     uint64_t wide;
+    memcpy(&half, value, size < 2 ? size : 2);
     memcpy(&word, value, size < 4 ? size : 4);
     memcpy(&wide, value, size);
     if (size == 1) {
         memset(to, *(const unsigned char *)value, (size_t)n);
+    } else if (size == 2) {
+        uint16_t *halves = (uint16_t *)(void *)to;
+        for (int64_t i = 0; i < n; i++) halves[i] = half;
     } else if (size == 4) {
         uint32_t *words = (uint32_t *)(void *)to;
         for (int64_t i = 0; i < n; i++) words[i] = word;

@@ -282,8 +282,7 @@ static tile_status push_write(planner *b, const tile_node *n, int32_t node,
         const tile_op *add = tile_op_find("add");
         const tile_dtype dtype = b->p->param[n->param].dtype;
         op.add = add ? add->strip(add, (const tile_dtype[]){dtype, dtype}, dtype) : NULL;
-        TILE_CHECK(op.add, TILE_E_DTYPE, "%s: no addition of %s", n->op->name,
-                   tile_dtype_name(dtype));
+        if (!op.add) b->fits = false; /* 16-bit floats: block by block */
     }
     return push_op(b, &op);
 }

@@ -37,7 +37,7 @@ static tile_dtype result_dtype(formula_state *s, const formula_node *n, tile_dty
         const tile_dtype dtype = s->node[n->arg[k]].dtype;
         infer.in_dtype[k] = dtype == TILE_DTYPES ? number : dtype;
     }
-    if (!n->op->infer(&infer)) return infer.out_dtype[0];
+    if (!tile_infer_promoted(&infer)) return infer.out_dtype[0];
     tile_formula_fail(s, n->place, "%s", tile_last_error());
     return TILE_DTYPES;
 }

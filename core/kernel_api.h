@@ -44,7 +44,8 @@ TILE_API tile_status tile_kernel_print(const tile_kernel *kernel, FILE *out) TIL
 TILE_API tile_status tile_kernel_print_adjoint(tile_kernel *kernel, FILE *out) TILE_MUST_USE;
 
 /* tile_kernel_set_adjoint: use another kernel as the adjoint. Its parameters are the kernel's own,
- * in order, then for each float array parameter, in order, its gradient (read and written).
+ * in order, then for each float array parameter, in order, its gradient (read and written): of the
+ * parameter's dtype, but float32 for a 16-bit float.
  *
  * errors   TILE_E_ARGUMENT the parameters do not match
  */

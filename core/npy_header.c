@@ -154,7 +154,7 @@ static tile_status take_descr(cursor *c, tile_npy_header *header) {
     for (int i = 0; i < (int)TILE_DTYPES; i++) {
         const tile_dtype dtype = (tile_dtype)i;
         const bool one_byte = tile_dtype_size(dtype) == 1;
-        if (strcmp(code, tile_dtype_numpy(dtype)) != 0) continue;
+        if (dtype == TILE_BF16 || strcmp(code, tile_dtype_numpy(dtype)) != 0) continue;
         if (!one_byte && (!ordered || *descr == '|')) break;
         header->dtype = dtype;
         header->big_endian =

@@ -144,6 +144,8 @@ static void copy_row(size_t size, size_t n, char *to, size_t to_step, const char
         copy_each(4, n, to, to_step, from, from_step);
     else if (size == 8)
         copy_each(8, n, to, to_step, from, from_step);
+    else if (size == 2)
+        copy_each(2, n, to, to_step, from, from_step);
     else if (size == 1)
         copy_each(1, n, to, to_step, from, from_step);
     else

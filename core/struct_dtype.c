@@ -36,6 +36,14 @@ bool tile_has_gradient(tile_dtype dtype) {
     return false;
 }
 
+bool tile_holds_half(tile_dtype dtype) {
+    const tile_struct_info *info = tile_struct_of(dtype);
+    if (!info) return tile_is_half(dtype);
+    for (int k = 0; k < info->count; k++)
+        if (tile_is_half(info->member[k].dtype)) return true;
+    return false;
+}
+
 bool tile_is_name(const char *name) {
     const size_t n = name ? strlen(name) : 0;
     if (!n || n >= TILE_NAME_BYTES) return false;

@@ -58,7 +58,9 @@ enum {
     TILE_GRID_RANK = 3     /* dimensions of a grid of blocks */
 };
 
-/* Element types. TILE_BOOL is one byte, 0 or 1. Values are stable: files hold them. */
+/* Element types. TILE_BOOL is one byte, 0 or 1. TILE_F16 is IEEE 754 binary16, TILE_BF16 the upper
+ * half of a float32: stored in 16 bits, computed in float32 and rounded once an op, to nearest,
+ * ties to even. Values are stable: files hold them. */
 typedef enum tile_dtype {
     TILE_F32,
     TILE_F64,
@@ -68,6 +70,11 @@ typedef enum tile_dtype {
     TILE_U32,
     TILE_U64,
     TILE_BOOL,
+    TILE_F16,
+    TILE_BF16,
+    TILE_I8,
+    TILE_I16,
+    TILE_U16,
     TILE_DTYPES,
     TILE_STRUCTS = 1 << 12, /* tile_dtype_struct gives types from here on */
     TILE_STRUCTS_END = 1 << 13

@@ -1,6 +1,7 @@
 /* call.c: host code on a tape. */
 #include <string.h>
 
+#include "core/dtype.h"
 #include "core/status.h"
 #include "tape/tape.h"
 
@@ -61,24 +62,24 @@ static tile_status hand(handed *h, tile_status status, tile_array **place) {
 
 /* The values that an operand's need stands for, as an array. */
 static tile_status hand_values(tape *t, handed *h, const tape_operand *o, tile_array **place) {
-    tile_buffer *buffer = o->array->storage->buffer;
-    int64_t base = 0;
-    if (o->need && o->need->buffer) {
-        buffer = o->need->buffer;
-        base = o->need->base;
-    }
-    return hand(h, tape_stand_in(t->ctx, o->array, buffer, base, place), place);
+    const bool kept = o->need && o->need->buffer;
+    tape_elements e = tape_elements_of(o->array);
+    if (kept) e.at = (char *)o->need->buffer->data + (tile_array_byte(o->array) - o->need->base);
+    return hand(h,
+                tape_stand_in(t->ctx, o->array->shape, &e,
+                              kept ? o->need->buffer : o->array->storage->buffer, place),
+                place);
 }
 
 /* A copy of what came in for a written array, which is then cleared. */
 static tile_status hand_upstream(tape *t, handed *h, const tape_operand *o, tile_array **place) {
     const tile_array *a = o->array;
-    TILE_TRY(hand(h, tile_array_create(t->ctx, a->dtype, a->shape, place), place));
+    const tile_dtype dtype = tile_wide_dtype(a->dtype);
+    TILE_TRY(hand(h, tile_array_create(t->ctx, dtype, a->shape, place), place));
     if (!o->use->adjoint || !o->use->active) return TILE_OK;
-    const char *base = o->use->adjoint->data;
-    tile_copy_strided(a->dtype, a->shape, tile_array_address(*place), NULL,
-                      base + (size_t)a->offset * tile_dtype_size(a->dtype), a->stride);
-    tape_zero_array(a, o->use->adjoint->data);
+    const tape_elements from = tape_adjoint_of(o->use, a);
+    tile_copy_strided(dtype, a->shape, tile_array_address(*place), NULL, from.at, from.stride);
+    tape_zero_adjoint(o->use, a);
     return TILE_OK;
 }
 
@@ -91,8 +92,10 @@ static tile_status hand_all(tape *t, const tape_record *r, handed *h) {
         const tape_operand *o = &r->operand[k];
         h->dreads[k] = NULL;
         if (!o->use->adjoint || !o->use->active) continue;
-        TILE_TRY(hand(h, tape_stand_in(t->ctx, o->array, o->use->adjoint, 0, &h->dreads[k]),
-                      &h->dreads[k]));
+        const tape_elements e = tape_adjoint_of(o->use, o->array);
+        TILE_TRY(
+            hand(h, tape_stand_in(t->ctx, o->array->shape, &e, o->use->adjoint, &h->dreads[k]),
+                 &h->dreads[k]));
     }
     return TILE_OK;
 }
@@ -127,6 +130,9 @@ static tile_status check(const tape *t, const tape_call *call) {
         TILE_CHECK(a, TILE_E_ARGUMENT, "tape_record_call: array %d is NULL", k);
         TILE_CHECK(a->storage->ctx == t->ctx, TILE_E_ARGUMENT,
                    "tape_record_call: array %d is of another context", k);
+        TILE_CHECK(tile_dtype_valid(a->dtype) || !tile_holds_half(a->dtype), TILE_E_DTYPE,
+                   "tape_record_call: array %d is %s with 16-bit floats: hand views of its members",
+                   k, tile_dtype_name(a->dtype));
     }
     return TILE_OK;
 }

@@ -28,7 +28,7 @@ double tape_check_random(tape_check *c) {
 
 /* Whether an array begins at the member of a struct that another one begins at. */
 static bool same_member(const tile_array *a, const tile_array *b) {
-    const int64_t period = (int64_t)tile_dtype_size(a->storage->dtype);
+    const int64_t period = (int64_t)tile_dtype_size(a->dtype);
     const int64_t x = a->offset * (int64_t)tile_dtype_size(a->dtype);
     const int64_t y = b->offset * (int64_t)tile_dtype_size(b->dtype);
     return a->storage == b->storage && a->dtype == b->dtype && x % period == y % period;
@@ -293,6 +293,38 @@ static tile_status check_all(tape_check *c, unsigned what, tape_check_report *re
     return TILE_OK;
 }
 
+/* Whether the program rounds to 16 bits by itself. */
+static bool rounds_to_half(const tile_program *p) {
+    for (int32_t k = 0; k < p->node_count; k++) {
+        const tile_node *n = &p->node[k];
+        if (n->op->kind != TILE_OP_ELEMENTWISE || n->n_out != 1) continue;
+        if (tile_is_half(p->value[n->out].dtype)) return true;
+    }
+    return false;
+}
+
+/* The steps between 16-bit numbers are larger than any difference that would tell. */
+static tile_status check_halves(const tape *t) {
+    for (int32_t i = 0; i < t->count; i++) {
+        const tape_record *r = t->record[i];
+        const tile_program *p = r->kernel ? tile_executable_program(r->kernel->forward) : NULL;
+        for (int32_t k = 0; k < r->count; k++) {
+            const tape_operand *o = &r->operand[k];
+            const bool half = o->array && tile_is_half(o->array->dtype);
+            TILE_CHECK(
+                !half || !o->use->active, TILE_E_DTYPE,
+                "tape_gradcheck: array %s of record %d (%s) is %s, wanted float32 or float64",
+                p ? p->param[k].name : "", (int)i, p ? p->name : "a call",
+                tile_dtype_name(o->array->dtype));
+        }
+        TILE_CHECK(!p || !r->plan || !rounds_to_half(p), TILE_E_DTYPE,
+                   "tape_gradcheck: kernel %s of record %d rounds to 16 bits, wanted float32 or "
+                   "float64 throughout",
+                   p->name, (int)i);
+    }
+    return TILE_OK;
+}
+
 static tile_status run(tape_check *c, unsigned what, tape_check_report *report) {
     tile_status status = make_subjects(c);
     if (!status) status = save_written(c);
@@ -318,6 +350,7 @@ tile_status tape_gradcheck(tape *record, tile_array *loss, unsigned what,
                "tape_gradcheck: loss has %lld elements, wanted 1",
                (long long)tile_array_count(loss));
     TILE_CHECK(record->count > 0, TILE_E_STATE, "tape_gradcheck: the tape is empty");
+    TILE_TRY(check_halves(record));
     tape_check_report made = {.taylor_slope = NAN, .seed = SEED, .passed = true};
     tape_check c = {.record = record, .loss = loss, .random = SEED, .eps = DBL_EPSILON};
     if (loss->dtype == TILE_F32) c.eps = FLT_EPSILON;

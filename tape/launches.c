@@ -3,10 +3,11 @@
  * Each is a kernel like a user's, built when first used for a dtype and a rank and kept by the
  * context. Contiguous arrays are one row of elements, whatever their rank; others up to rank 3 have
  * a grid axis per dimension, so that these too run as long rows; above, one axis counts through the
- * outer dimensions. */
+ * outer dimensions. 16-bit floats are float32 between the load and the store. */
 #include <math.h>
 
 #include "core/array.h"
+#include "core/builder.h"
 #include "core/context.h"
 #include "core/dtype.h"
 #include "core/memory.h"
@@ -23,10 +24,20 @@ enum {
 
 typedef enum task { FILL, COPY, AXPY, ADAM, SUM, DOT, MISFIT } task;
 
+/* A kernel that was made. */
+typedef struct ready {
+    struct ready *next;
+    task what;
+    tile_dtype dtype, result;
+    int rank;
+    int64_t width;
+    tile_kernel *kernel;
+} ready;
+
 /* What a block of a kernel works on. */
 typedef struct window {
     tile_builder *builder;
-    tile_dtype dtype;
+    tile_dtype dtype, result; /* result: of sums */
     int rank;
     tile_shape shape; /* 1 but in the last dimension */
     tile_offset at;
@@ -52,10 +63,15 @@ static void split_outer(window *w) {
     w->at.at[0] = i;
 }
 
-static window make_window(tile_builder *b, tile_dtype dtype, int rank, int64_t width) {
-    window w = {.builder = b, .dtype = dtype, .rank = rank, .shape.rank = rank, .at.rank = rank};
-    const int axes = axes_of(rank);
-    for (int d = 0; d < rank; d++) w.shape.extent[d] = d == rank - 1 ? width : 1;
+static window make_window(tile_builder *b, const ready *like) {
+    const int rank = like->rank, axes = axes_of(rank);
+    window w = {.builder = b,
+                .dtype = like->dtype,
+                .result = like->result,
+                .rank = rank,
+                .shape.rank = rank,
+                .at.rank = rank};
+    for (int d = 0; d < rank; d++) w.shape.extent[d] = d == rank - 1 ? like->width : 1;
     if (rank > TILE_GRID_RANK) split_outer(&w);
     for (int g = rank > TILE_GRID_RANK; g < axes; g++)
         w.at.at[rank - axes + g] = tile_block_start(b, g, w.shape.extent[rank - axes + g]);
@@ -66,8 +82,20 @@ static tile_param array_param(const window *w, const char *name) {
     return tile_array_param(w->builder, name, w->dtype, w->rank);
 }
 
+static tile as_dtype(tile t, tile_dtype dtype) {
+    return tile_is_good(t) && tile_dtype_of(t) != dtype ? tile_cast(t, dtype) : t;
+}
+
 static tile load(const window *w, tile_param a) {
-    return tile_load(a, w->shape, w->at);
+    return tile_widened(tile_load(a, w->shape, w->at));
+}
+
+static void store(const window *w, tile_param a, tile t) {
+    tile_store(a, as_dtype(t, w->dtype), w->at);
+}
+
+static tile real_param(const window *w, const char *name) {
+    return tile_real_param(w->builder, name, tile_wide_dtype(w->dtype));
 }
 
 static void build_fill(const window *w) {
@@ -80,46 +108,42 @@ static void build_fill(const window *w) {
 
 static void build_copy(const window *w) {
     const tile_param x = array_param(w, "x"), y = array_param(w, "y");
-    tile_store(y, load(w, x), w->at);
+    tile_store(y, tile_load(x, w->shape, w->at), w->at);
 }
 
 static void build_axpy(const window *w) {
     const tile_param px = array_param(w, "x"), py = array_param(w, "y");
-    const tile alpha = tile_real_param(w->builder, "alpha", w->dtype);
+    const tile alpha = real_param(w, "alpha");
     const tile x = load(w, px), y = load(w, py);
-    tile_store(py, tile_expr("y + alpha*x", y, alpha, x), w->at);
+    store(w, py, tile_expr("y + alpha*x", y, alpha, x));
 }
 
 /* The scalars that hold 1 - beta are made in double: in float32, 1 - 0.999f is off by 1e-5. */
 static void build_adam(const window *w) {
     const tile_param px = array_param(w, "x"), pg = array_param(w, "g");
     const tile_param pm = array_param(w, "m"), pv = array_param(w, "v");
-    const tile beta1 = tile_real_param(w->builder, "beta1", w->dtype);
-    const tile rest1 = tile_real_param(w->builder, "rest1", w->dtype);
-    const tile beta2 = tile_real_param(w->builder, "beta2", w->dtype);
-    const tile rest2 = tile_real_param(w->builder, "rest2", w->dtype);
-    const tile rate = tile_real_param(w->builder, "rate", w->dtype);
-    const tile grow = tile_real_param(w->builder, "grow", w->dtype);
-    const tile epsilon = tile_real_param(w->builder, "epsilon", w->dtype);
+    const tile beta1 = real_param(w, "beta1"), rest1 = real_param(w, "rest1");
+    const tile beta2 = real_param(w, "beta2"), rest2 = real_param(w, "rest2");
+    const tile rate = real_param(w, "rate"), grow = real_param(w, "grow");
+    const tile epsilon = real_param(w, "epsilon");
     const tile x = load(w, px), g = load(w, pg), m = load(w, pm), v = load(w, pv);
     const tile m1 = tile_expr("beta1*m + rest1*g", beta1, m, rest1, g);
     const tile v1 = tile_expr("beta2*v + rest2*g*g", beta2, v, rest2, g);
-    tile_store(pm, m1, w->at);
-    tile_store(pv, v1, w->at);
-    tile_store(px,
-               tile_expr("x - rate*m1/(sqrt(grow*v1) + epsilon)", x, rate, m1, grow, v1, epsilon),
-               w->at);
+    store(w, pm, m1);
+    store(w, pv, v1);
+    store(w, px,
+          tile_expr("x - rate*m1/(sqrt(grow*v1) + epsilon)", x, rate, m1, grow, v1, epsilon));
 }
 
 /* A block's sum goes to its own place of an array as large as the grid. */
 static void store_sum(const window *w, tile_param sums, tile s) {
     tile_offset at = {.rank = axes_of(w->rank)};
     for (int g = 0; g < at.rank; g++) at.at[g] = tile_block_index(w->builder, g);
-    tile_store(sums, s, at);
+    tile_store(sums, as_dtype(s, w->result), at);
 }
 
 static tile_param sums_param(const window *w) {
-    return tile_array_param(w->builder, "sums", w->dtype, axes_of(w->rank));
+    return tile_array_param(w->builder, "sums", w->result, axes_of(w->rank));
 }
 
 static void build_sum(const window *w) {
@@ -155,15 +179,6 @@ static const recipe recipes[] = {
     [MISFIT] = {"tape_misfit", 2, {"x", "y"}, build_misfit},
 };
 
-typedef struct ready {
-    struct ready *next;
-    task what;
-    tile_dtype dtype;
-    int rank;
-    int64_t width;
-    tile_kernel *kernel;
-} ready;
-
 /* Only for making: a list that is there is read without it. */
 static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
 
@@ -179,8 +194,8 @@ static void free_ready(tile_context *ctx) {
 
 static const ready *look_up(const tile_context *ctx, const ready *like) {
     const ready *r = __atomic_load_n((ready *const *)&ctx->ready_made, __ATOMIC_ACQUIRE);
-    while (r && (r->what != like->what || r->dtype != like->dtype || r->rank != like->rank ||
-                 r->width != like->width))
+    while (r && (r->what != like->what || r->dtype != like->dtype || r->result != like->result ||
+                 r->rank != like->rank || r->width != like->width))
         r = r->next;
     return r;
 }
@@ -188,7 +203,7 @@ static const ready *look_up(const tile_context *ctx, const ready *like) {
 static tile_status make(tile_context *ctx, const ready *like, const ready **made) {
     tile_builder *b = tile_kernel_begin(ctx, recipes[like->what].call);
     if (!b) return TILE_E_MEMORY;
-    const window w = make_window(b, like->dtype, like->rank, like->width);
+    const window w = make_window(b, like);
     recipes[like->what].build(&w);
     tile_kernel *kernel = NULL;
     TILE_TRY(tile_kernel_end(b, &kernel));
@@ -245,8 +260,9 @@ static tile_status check(const job *j, bool any_dtype) {
         TILE_CHECK(any_dtype || tile_is_float(a->dtype), TILE_E_DTYPE,
                    "%s: %s is %s, wanted a float dtype", r->call, r->names[k],
                    tile_dtype_name(a->dtype));
-        TILE_CHECK(a->dtype == first->dtype, TILE_E_DTYPE, "%s: %s is %s, %s is %s", r->call,
-                   r->names[k], tile_dtype_name(a->dtype), r->names[0],
+        TILE_CHECK(a->dtype == first->dtype, TILE_E_DTYPE,
+                   "%s: %s is %s, %s is %s", r->call, r->names[k],
+                   tile_dtype_name(a->dtype), r->names[0],
                    tile_dtype_name(first->dtype));
         TILE_CHECK(tile_shape_equal(a->shape, first->shape), TILE_E_SHAPE, "%s: %s is %s, %s is %s",
                    r->call, r->names[k], tile_shape_text(a->shape, text[0]), r->names[0],
@@ -281,8 +297,11 @@ static tile_grid grid_of(tile_shape shape, int64_t width) {
 
 static tile_status launch(const job *j, tile_grid grid) {
     const tile_array *first = j->array[0];
-    const ready like = {
-        .what = j->what, .dtype = first->dtype, .rank = first->shape.rank, .width = j->width};
+    const ready like = {.what = j->what,
+                        .dtype = first->dtype,
+                        .result = (j->sums ? j->sums : first)->storage->dtype,
+                        .rank = first->shape.rank,
+                        .width = j->width};
     tile_kernel *kernel;
     TILE_TRY(find_kernel(first->storage->ctx, &like, &kernel));
     tile_arg arg[TILE_RANK_MAX + ARRAYS_MAX + 1 + SCALARS_MAX];
@@ -373,8 +392,10 @@ static tile_status check_result(const job *j, const tile_array *result) {
     const tile_array *x = j->array[0];
     char text[TILE_SHAPE_TEXT];
     TILE_CHECK(result, TILE_E_ARGUMENT, "%s: result is NULL", call);
-    TILE_CHECK(result->dtype == x->dtype, TILE_E_DTYPE, "%s: result is %s, x is %s", call,
-               tile_dtype_name(result->dtype), tile_dtype_name(x->dtype));
+    const tile_dtype dtype = result->dtype;
+    TILE_CHECK(dtype == x->dtype || dtype == tile_wide_dtype(x->dtype),
+               TILE_E_DTYPE, "%s: result is %s, x is %s", call, tile_dtype_name(dtype),
+               tile_dtype_name(x->dtype));
     TILE_CHECK(tile_array_count(result) == 1, TILE_E_SHAPE, "%s: result is %s, wanted one element",
                call, tile_shape_text(result->shape, text));
     TILE_CHECK(result->storage->ctx == x->storage->ctx, TILE_E_ARGUMENT,
@@ -403,7 +424,8 @@ static tile_status add_up(job *j, tile_array *result) {
     tile_array *sums;
     tile_shape blocks = {.rank = axes_of(shape.rank)};
     for (int g = 0; g < blocks.rank; g++) blocks.extent[g] = grid.blocks[g];
-    TILE_TRY(tile_array_create(result->storage->ctx, result->dtype, blocks, &sums));
+    TILE_TRY(tile_array_create(result->storage->ctx, tile_wide_dtype(result->dtype),
+                               blocks, &sums));
     j->sums = sums;
     tile_status status = launch(j, grid);
     job next = {.record = j->record, .what = SUM, .array = {sums}};

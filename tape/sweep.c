@@ -1,6 +1,7 @@
 /* sweep.c: backward: the reverse sweep over the records. */
 #include <string.h>
 
+#include "core/dtype.h"
 #include "core/status.h"
 #include "tape/sweep.h"
 
@@ -21,11 +22,9 @@ void tape_bind_step(const tape_record *r, const tile_adjoint_step *step, tile_bo
     for (int k = 0; k < r->count; k++) {
         const tape_operand *o = &r->operand[k];
         if (!(step->grads >> k & 1u)) continue;
-        void *adjoint = NULL;
-        if (o->use->adjoint)
-            adjoint = (char *)o->use->adjoint->data +
-                      (size_t)o->array->offset * tile_dtype_size(o->array->dtype);
-        tape_memory(o->array, adjoint, adjoint, &bound->array[grad++]);
+        const tape_elements adjoint = tape_adjoint_of(o->use, o->array);
+        tape_memory(o->array, adjoint.at, adjoint.at, &bound->array[grad]);
+        memcpy(bound->array[grad++].stride, adjoint.stride, sizeof adjoint.stride);
     }
 }
 
@@ -43,19 +42,31 @@ static tile_status take_adjoints(tape *t) {
         if (u->direct) {
             u->adjoint = tile_buffer_hold(grad->buffer);
         } else if (u->wanted) {
-            TILE_TRY(tile_buffer_create(t->ctx, u->storage->bytes, &u->adjoint));
+            TILE_TRY(tile_buffer_create(t->ctx, tape_adjoint_bytes(u->storage), &u->adjoint));
         }
     }
     return TILE_OK;
 }
 
-static void *adjoint_address(const tape_use *u, const tile_array *a) {
-    return (char *)u->adjoint->data + (size_t)a->offset * tile_dtype_size(a->dtype);
+/* An array that the tape has not used is its own derivative. At NULL: it has no gradient. */
+static tape_elements gradient_of(const tile_array *a) {
+    tape_elements e = {.dtype = a->dtype};
+    if (!a->storage->grad) return e;
+    tile_array grad = *a;
+    grad.storage = a->storage->grad;
+    return tape_elements_of(&grad);
+}
+
+/* The seed of a loss, which has one element. */
+static tape_elements one_of(const tape_elements *like) {
+    static const float one32 = 1;
+    static const double one64 = 1;
+    tape_elements e = {.dtype = tile_wide_dtype(like->dtype)};
+    e.at = (void *)(uintptr_t)(e.dtype == TILE_F32 ? (const void *)&one32 : (const void *)&one64);
+    return e;
 }
 
 static void plant_seeds(tape *t, int count, tile_array *const *array, tile_array *const *seed) {
-    static const float one32 = 1;
-    static const double one64 = 1;
     for (int k = 0; k < count; k++) {
         tape_use *u = tape_find_use(t, array[k]->storage);
         if (u && !u->direct) tape_fill_zero(u->adjoint);
@@ -63,14 +74,8 @@ static void plant_seeds(tape *t, int count, tile_array *const *array, tile_array
     for (int k = 0; k < count; k++) {
         const tile_array *a = array[k];
         tape_use *u = tape_find_use(t, a->storage);
-        if (!u) continue;
-        const void *from = a->dtype == TILE_F32 ? (const void *)&one32 : &one64;
-        const int64_t *stride = a->stride;
-        if (seed) {
-            from = tile_array_address(seed[k]);
-            stride = seed[k]->stride;
-        }
-        tape_add_array(a, adjoint_address(u, a), a->stride, from, stride);
+        tape_elements to = u ? tape_adjoint_of(u, a) : gradient_of(a);
+        if (to.at) tape_add_elements(a->shape, to, seed ? tape_elements_of(seed[k]) : one_of(&to));
     }
 }
 
@@ -88,12 +93,14 @@ static tile_status sweep_launch(tape_record *r) {
 
 static void sweep_retain(const tape_record *r) {
     const tile_array *a = r->operand[0].array;
-    if (r->skip) {
-        tape_fill_zero(r->retained->storage->buffer);
-    } else {
-        tile_copy_strided(a->dtype, a->shape, tile_array_address(r->retained), NULL,
-                          adjoint_address(r->operand[0].use, a), a->stride);
-    }
+    const tape_elements from = tape_adjoint_of(r->operand[0].use, a);
+    if (r->skip || from.dtype != a->dtype) tape_fill_zero(r->retained->storage->buffer);
+    if (r->skip) return;
+    if (from.dtype != a->dtype)
+        tape_add_elements(a->shape, tape_elements_of(r->retained), from);
+    else
+        tile_copy_strided(from.dtype, a->shape, tile_array_address(r->retained), NULL, from.at,
+                          from.stride);
 }
 
 static tile_status sweep_record(tape *t, tape_record *r) {
@@ -101,7 +108,7 @@ static tile_status sweep_record(tape *t, tape_record *r) {
     case TAPE_LAUNCH: return r->sweep ? sweep_launch(r) : TILE_OK;
     case TAPE_CALL: return r->skip ? TILE_OK : tape_call_backward(t, r);
     case TAPE_OUTSIDE:
-        if (!r->skip) tape_zero_array(r->operand[0].array, r->operand[0].use->adjoint->data);
+        if (!r->skip) tape_zero_adjoint(r->operand[0].use, r->operand[0].array);
         return TILE_OK;
     case TAPE_RETAIN: sweep_retain(r); return TILE_OK;
     }
@@ -114,11 +121,11 @@ static void add_gradients(tape *t) {
         if (!u->storage->grad || u->direct || !u->planned || !u->wanted) continue;
         const tile_array all = tape_whole(u->storage);
         for (int k = 0; k < tile_array_part_count(&all); k++) {
-            const tile_array part = tile_array_part(&all, k);
-            char *grad = u->storage->grad->buffer->data;
+            tile_array part = tile_array_part(&all, k);
             if (!tile_is_float(part.dtype)) continue;
-            tape_add_array(&part, grad + (size_t)part.offset * tile_dtype_size(part.dtype),
-                           part.stride, adjoint_address(u, &part), part.stride);
+            const tape_elements from = tape_adjoint_of(u, &part);
+            part.storage = u->storage->grad;
+            tape_add_elements(part.shape, tape_elements_of(&part), from);
         }
     }
 }
@@ -126,6 +133,10 @@ static void add_gradients(tape *t) {
 static tile_status sweep(tape *t, int count, tile_array *const *array, tile_array *const *seed) {
     TILE_TRY(tape_plan_sweep(t, count, array));
     TILE_TRY(take_adjoints(t));
+    for (int k = 0; k < count; k++) {
+        tile_storage *grad = tape_find_use(t, array[k]->storage) ? NULL : array[k]->storage->grad;
+        if (grad) TILE_TRY(tile_storage_will_write(grad, (tile_range){0, (int64_t)grad->bytes}));
+    }
     plant_seeds(t, count, array, seed);
     for (int32_t i = t->count - 1; i >= 0; i--) {
         const tile_status status = sweep_record(t, t->record[i]);
@@ -143,8 +154,8 @@ static tile_status check_one(const tape *t, const char *call, int k, const tile_
     TILE_CHECK(a, TILE_E_ARGUMENT, "%s: array %d is NULL", call, k);
     TILE_CHECK(a->storage->ctx == t->ctx, TILE_E_ARGUMENT, "%s: array %d is of another context",
                call, k);
-    TILE_CHECK(tile_is_float(a->dtype), TILE_E_DTYPE, "%s: array %d is %s, wanted a float", call, k,
-               tile_dtype_name(a->dtype));
+    TILE_CHECK(tile_is_float(a->dtype), TILE_E_DTYPE, "%s: array %d is %s, wanted a float",
+               call, k, tile_dtype_name(a->dtype));
     if (!seeded) {
         TILE_CHECK(tile_array_count(a) == 1, TILE_E_SHAPE, "%s: loss has %lld elements, expected 1",
                    call, (long long)tile_array_count(a));
@@ -154,8 +165,9 @@ static tile_status check_one(const tape *t, const char *call, int k, const tile_
     TILE_CHECK(seed, TILE_E_ARGUMENT, "%s: seed %d is NULL", call, k);
     TILE_CHECK(seed->storage->ctx == t->ctx, TILE_E_ARGUMENT, "%s: seed %d is of another context",
                call, k);
-    TILE_CHECK(seed->dtype == a->dtype, TILE_E_DTYPE, "%s: seed %d is %s, its array is %s", call, k,
-               tile_dtype_name(seed->dtype), tile_dtype_name(a->dtype));
+    TILE_CHECK(seed->dtype == a->dtype, TILE_E_DTYPE,
+               "%s: seed %d is %s, its array is %s", call, k, tile_dtype_name(seed->dtype),
+               tile_dtype_name(a->dtype));
     TILE_CHECK(tile_shape_equal(seed->shape, a->shape), TILE_E_SHAPE,
                "%s: seed %d is %s, its array is %s", call, k, tile_shape_text(seed->shape, text[0]),
                tile_shape_text(a->shape, text[1]));
@@ -168,8 +180,8 @@ static tile_status backward(tape *t, const char *call, int count, tile_array *co
     TILE_CHECK(count >= 1 && array, TILE_E_ARGUMENT, "%s: no arrays are given", call);
     TILE_CHECK(t->count > 0, TILE_E_STATE, "%s: the tape is empty", call);
     TILE_CHECK(!t->running, TILE_E_STATE, "%s: the tape is running", call);
+    TILE_CHECK(!t->broken, TILE_E_STATE, "%s: the tape failed before and must be reset", call);
     TILE_TRY(tile_context_sync(t->ctx));
-    TILE_TRY(tape_check_usable(t, call));
     for (int k = 0; k < count; k++)
         TILE_TRY(check_one(t, call, k, array[k], seed ? seed[k] : NULL, seed != NULL));
     t->running = true;

@@ -6,7 +6,8 @@
 
 static void start_uses(tape *t) {
     for (tape_use *u = t->uses; u; u = u->next) {
-        u->direct = u->storage->grad && !u->written && !u->outside;
+        const bool half = tile_holds_half(u->storage->dtype); /* summed in float32 */
+        u->direct = u->storage->grad && !half && !u->written && !u->outside;
         u->planned = u->direct;
         u->wanted = false;
     }
@@ -143,8 +144,10 @@ static tile_status plan_record(tape_record *r) {
 }
 
 /* A requested gradient that the seeds do not reach is not an error; that none is reached is. */
-static tile_status check_reached(const tape *t) {
+static tile_status check_reached(const tape *t, int count, tile_array *const *array) {
     bool requested = false;
+    for (int k = 0; k < count; k++)
+        if (array[k]->storage->grad && !tape_find_use(t, array[k]->storage)) return TILE_OK;
     for (const tape_use *u = t->uses; u; u = u->next) {
         if (!u->storage->grad) continue;
         requested = true;
@@ -159,5 +162,5 @@ tile_status tape_plan_sweep(tape *t, int count, tile_array *const *array) {
     start_uses(t);
     TILE_TRY(plan_seeds(t, count, array));
     for (int32_t i = t->count - 1; i >= 0; i--) TILE_TRY(plan_record(t->record[i]));
-    return check_reached(t);
+    return check_reached(t, count, array);
 }

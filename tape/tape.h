@@ -43,11 +43,11 @@ struct tape_use {
     bool between;       /* so, and the tape used it again */
 
     /* During a reverse sweep. */
-    tile_buffer *adjoint;
-    bool present; /* false: the adjoint is zero and the buffer's content undefined */
-    bool planned; /* present, as the plan of the sweep goes */
-    bool direct;  /* the adjoint is the gradient itself */
-    bool wanted;  /* some step touches it */
+    tile_buffer *adjoint; /* elements as in the storage, each of its wide dtype */
+    bool present;         /* false: the adjoint is zero and the buffer's content undefined */
+    bool planned;         /* present, as the plan of the sweep goes */
+    bool direct;          /* the adjoint is the gradient itself */
+    bool wanted;          /* some step touches it */
 };
 
 typedef enum tape_kind { TAPE_LAUNCH, TAPE_CALL, TAPE_OUTSIDE, TAPE_RETAIN } tape_kind;
@@ -167,19 +167,36 @@ void tape_memory(const tile_array *array, const void *read, void *write, tile_me
 tile_status tape_call_run(tape *t, tape_record *r) TILE_MUST_USE;
 tile_status tape_call_backward(tape *t, tape_record *r) TILE_MUST_USE;
 
-/* An array over bytes that are not a storage of the user's: shape and strides as array's. */
-tile_status tape_stand_in(tile_context *ctx, const tile_array *array, tile_buffer *buffer,
-                          int64_t base_bytes, tile_array **stand_in) TILE_MUST_USE;
+void tape_fill_zero(tile_buffer *buffer);
 
 /* Whether two arrays are the same elements in the same order. */
 bool tape_same_elements(const tile_array *a, const tile_array *b);
 
-void tape_fill_zero(tile_buffer *buffer);
-/* to += from, elementwise over arrays of one shape and float dtype. */
-void tape_add_array(const tile_array *like, void *to, const int64_t *to_stride, const void *from,
-                    const int64_t *from_stride);
-/* Elements of the array become zero, in an adjoint laid out like its storage. */
-void tape_zero_array(const tile_array *array, void *base);
+/* Elements of a float dtype in memory; strides in elements. */
+typedef struct tape_elements {
+    tile_dtype dtype;
+    void *at;
+    int64_t stride[TILE_RANK_MAX];
+} tape_elements;
+
+tape_elements tape_elements_of(const tile_array *array);
+
+/* Adjoints during a sweep: laid out like the storage; where it holds 16-bit floats all is twice as
+ * far apart, and theirs are float32. The bytes that a storage's takes; where an array's lie in it,
+ * at NULL: there is none. */
+size_t tape_adjoint_bytes(const tile_storage *storage);
+tape_elements tape_adjoint_of(const tape_use *use, const tile_array *array);
+
+/* An array over elements in a buffer that is not a storage of the user's. */
+tile_status tape_stand_in(tile_context *ctx, tile_shape shape, const tape_elements *elements,
+                          tile_buffer *buffer, tile_array **stand_in) TILE_MUST_USE;
+
+/* to += from, elementwise over a shape. Of one dtype, or one is of 16 bits and the other its wide
+ * dtype: added in that and rounded once. */
+void tape_add_elements(tile_shape shape, tape_elements to, tape_elements from);
+
+/* The adjoint of the array's elements becomes zero. */
+void tape_zero_adjoint(const tape_use *use, const tile_array *array);
 
 /* What an array held at its first use, as a replay will start from it. */
 tile_status tape_initial_read(tape *t, tile_array *array, void *host, size_t bytes) TILE_MUST_USE;

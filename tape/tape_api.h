@@ -55,7 +55,8 @@ TILE_API int64_t tape_length(const tape *record);
 TILE_API tile_status tape_backward(tape *record, tile_array *loss) TILE_MUST_USE;
 
 /* tape_backward_seeds: the same for several arrays: seed[i] has the shape and dtype of array[i] and
- * is the derivative of some loss by what array[i] held at the end of the recording.
+ * is the derivative of some loss by what array[i] held at the end of the recording. Adjoints of
+ * 16-bit floats are summed in float32 and rounded once, when they are added to a gradient.
  *
  *   gradient(a) += sum over i of <seed[i], d array[i] / d a>
  *
@@ -80,7 +81,7 @@ TILE_API tile_status tape_zero(tape *record) TILE_MUST_USE;
 TILE_API tile_status tape_replay(tape *record) TILE_MUST_USE;
 
 /* tape_retain: keep the adjoint of what an array holds at this point of the recording. adjoint: an
- * array of the same shape, the tape's, filled by each backward, valid until reset.
+ * array of the same shape and dtype, the tape's, filled by each backward, valid until reset.
  *
  * errors   TILE_E_ARGUMENT; TILE_E_DTYPE not a float array; TILE_E_MEMORY
  */
@@ -90,7 +91,7 @@ TILE_API tile_status tape_retain(tape *record, tile_array *array,
 /* Host code on the tape. Arrays handed over may be stand-ins for those declared, in their order.
  * forward: overwrite every write. backward: dwrites are the adjoints of what forward wrote (an
  * array that is also read has two entries); add to dreads, where an entry is NULL no gradient is
- * wanted. */
+ * wanted. Both have the dtype of their array, but float32 where that is a 16-bit float. */
 typedef tile_status (*tape_forward_call)(void *user, tile_array *const *reads,
                                          tile_array *const *writes);
 typedef tile_status (*tape_backward_call)(void *user, tile_array *const *reads,
@@ -116,7 +117,8 @@ TILE_API tile_status tape_record_call(tape *record, const tape_call *call) TILE_
 /* Ready-made launches.
  * Recorded like any other; a NULL tape records nothing. Arrays have equal shapes and dtypes, of a
  * float type unless said, of any rank and strides. They may overlap: it is as if all was read
- * before anything is written. */
+ * before anything is written. 16-bit floats are computed in float32 and a result rounded once; the
+ * result of a sum of theirs may be float32 as well. */
 
 /* tape_fill: a = value; any dtype.
  *
@@ -214,7 +216,9 @@ typedef struct tape_check_report {
  * precision. Arrays and gradients are as before afterwards.
  *
  * in       what: TAPE_CHECK_... bits
- * errors   those of tape_backward and tape_replay; a wrong gradient is not an error but a report
+ * errors   those of tape_backward and tape_replay; TILE_E_DTYPE an array that carries a gradient, or
+ *          a value that a kernel rounds, is of a 16-bit float: differences of its steps say nothing;
+ *          a wrong gradient is not an error but a report
  */
 TILE_API tile_status tape_gradcheck(tape *record, tile_array *loss, unsigned what,
                                     tape_check_report *report) TILE_MUST_USE;

@@ -260,7 +260,7 @@ void tape_need_release(tape_need *need) {
 
 const void *tape_need_address(const tape_need *need, const tile_array *array) {
     const tile_storage *s = array->storage;
-    const int64_t byte = array->offset * (int64_t)tile_dtype_size(array->dtype);
+    const int64_t byte = tile_array_byte(array);
     if (!need->buffer) return (const char *)s->buffer->data + byte;
     return (const char *)need->buffer->data + byte - need->base;
 }

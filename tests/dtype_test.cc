@@ -23,6 +23,11 @@ TEST(DtypeTest, EveryDtypeHasItsNamesAndSize) {
         {TILE_U32, "uint32", "u32", "u4", 4, TILE_KIND_UINT},
         {TILE_U64, "uint64", "u64", "u8", 8, TILE_KIND_UINT},
         {TILE_BOOL, "bool", "b8", "b1", 1, TILE_KIND_BOOL},
+        {TILE_F16, "float16", "f16", "f2", 2, TILE_KIND_FLOAT},
+        {TILE_BF16, "bfloat16", "bf16", "u2", 2, TILE_KIND_FLOAT},
+        {TILE_I8, "int8", "i8", "i1", 1, TILE_KIND_INT},
+        {TILE_I16, "int16", "i16", "i2", 2, TILE_KIND_INT},
+        {TILE_U16, "uint16", "u16", "u2", 2, TILE_KIND_UINT},
     };
     for (const auto &row : rows) {
         EXPECT_STREQ(row.name, tile_dtype_name(row.dtype));
@@ -31,6 +36,11 @@ TEST(DtypeTest, EveryDtypeHasItsNamesAndSize) {
         EXPECT_EQ(row.size, tile_dtype_size(row.dtype));
         EXPECT_EQ(row.kind, tile_dtype_kind(row.dtype));
     }
+    EXPECT_EQ(13, static_cast<int>(TILE_DTYPES));
+    const tile_dtype stable[] = {TILE_F32, TILE_F64, TILE_I32,  TILE_I64, TILE_U8,
+                                 TILE_U32, TILE_U64, TILE_BOOL, TILE_F16, TILE_BF16,
+                                 TILE_I8,  TILE_I16, TILE_U16};
+    for (int k = 0; k < 13; k++) EXPECT_EQ(k, static_cast<int>(stable[k])); /* files hold them */
     for (int bad : {-1, static_cast<int>(TILE_DTYPES), 1 << 30}) {
         EXPECT_FALSE(tile_dtype_valid(static_cast<tile_dtype>(bad)));
         EXPECT_EQ(0u, tile_dtype_size(static_cast<tile_dtype>(bad)));
@@ -53,7 +63,14 @@ TEST(DtypeTest, IntegersHoldExactlyTheirRange) {
     EXPECT_FALSE(tile_dtype_holds(TILE_U8, -1));
     EXPECT_TRUE(tile_dtype_holds(TILE_BOOL, 1));
     EXPECT_FALSE(tile_dtype_holds(TILE_BOOL, 2));
-    for (tile_dtype d : {TILE_I32, TILE_I64, TILE_U8, TILE_U32, TILE_U64, TILE_BOOL})
+    EXPECT_TRUE(tile_dtype_holds(TILE_I8, -128));
+    EXPECT_FALSE(tile_dtype_holds(TILE_I8, 128));
+    EXPECT_TRUE(tile_dtype_holds(TILE_I16, 32767));
+    EXPECT_FALSE(tile_dtype_holds(TILE_I16, -32769));
+    EXPECT_TRUE(tile_dtype_holds(TILE_U16, 65535));
+    EXPECT_FALSE(tile_dtype_holds(TILE_U16, 65536));
+    for (tile_dtype d :
+         {TILE_I8, TILE_I16, TILE_I32, TILE_I64, TILE_U8, TILE_U16, TILE_U32, TILE_U64, TILE_BOOL})
         for (double x : {std::nan(""), HUGE_VAL, -HUGE_VAL}) EXPECT_FALSE(tile_dtype_holds(d, x));
     EXPECT_TRUE(tile_dtype_holds(TILE_F32, std::nan("")));
 }
@@ -76,6 +93,11 @@ TEST(DtypeTest, PutRoundsToNearestEvenAndStaysInRange) {
     EXPECT_EQ(UINT64_MAX, put<uint64_t>(TILE_U64, 1e300));
     EXPECT_EQ(255, put<uint8_t>(TILE_U8, 255.6));
     EXPECT_EQ(0u, put<uint32_t>(TILE_U32, -3));
+    EXPECT_EQ(127, put<int8_t>(TILE_I8, 127.5));
+    EXPECT_EQ(-128, put<int8_t>(TILE_I8, -1e9));
+    EXPECT_EQ(-2, put<int16_t>(TILE_I16, -2.5));
+    EXPECT_EQ(INT16_MAX, put<int16_t>(TILE_I16, 40000));
+    EXPECT_EQ(65535, put<uint16_t>(TILE_U16, 65535.4));
     EXPECT_EQ(4294967295u, put<uint32_t>(TILE_U32, 4294967295.0));
     EXPECT_EQ(0, put<int32_t>(TILE_I32, std::nan("")));
     EXPECT_EQ(1, put<uint8_t>(TILE_BOOL, 0.25));

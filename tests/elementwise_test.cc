@@ -277,6 +277,9 @@ template <typename T> void check_integers(tile_dtype dtype) {
 }
 
 TEST(Integers, WrapAndDivideDownAtTheirEnds) {
+    check_integers<int8_t>(TILE_I8);
+    check_integers<int16_t>(TILE_I16);
+    check_integers<uint16_t>(TILE_U16);
     check_integers<int32_t>(TILE_I32);
     check_integers<int64_t>(TILE_I64);
     check_integers<uint8_t>(TILE_U8);

@@ -51,7 +51,7 @@ void launch(Bench *bench, tile_kernel *kernel, const Ints &grid,
 }
 
 void start_gradient(Bench *bench, tile_array *array, const std::string &path) {
-    const Values start = Bench::read(bench->load(path));
+    const Values start = Bench::read(bench->load_as(tile_array_dtype(array), path));
     must(tile_array_write(tile_array_grad(array), start.bytes.data(), start.bytes.size()));
 }
 
@@ -74,7 +74,7 @@ struct OneOp {
     explicit OneOp(const Case &line) : c(line) {}
 
     tile_array *load(const std::string &name) {
-        return bench.load(c.file(name + ".npy"));
+        return bench.load_as(dtype, c.file(name + ".npy"));
     }
 
     /* Shape of t, out and prev: a piece for each block. */
@@ -298,7 +298,7 @@ struct Program {
     void load_arrays() {
         for (const std::string &name : c.words("files")) {
             if (ends(name, "_after") || ends(name, "_grad_before")) continue;
-            tile_array *a = array[name] = bench.load(c.file(name + ".npy"));
+            tile_array *a = array[name] = bench.load_as(dtype, c.file(name + ".npy"));
             if (tile_array_dtype(a) == dtype) must(tile_array_request_grad(a));
         }
     }
@@ -320,11 +320,11 @@ struct Program {
         for (const auto &[name, a] : array)
             if (c.has_file(name + "_after"))
                 compare_mixed(name + "_after", Bench::read(a),
-                              Bench::read(bench.load(c.file(name + "_after.npy"))), tol);
+                              Bench::read(bench.load_as(dtype, c.file(name + "_after.npy"))), tol);
         std::vector<tile_array *> arrays, seeds;
         for (const std::string &name : seeded) {
             arrays.push_back(array.at(name));
-            seeds.push_back(bench.load(c.file(name + "_grad_before.npy")));
+            seeds.push_back(bench.load_as(dtype, c.file(name + "_grad_before.npy")));
         }
         const int64_t backwards = c.integer("backwards");
         for (int64_t k = 0; k < backwards; k++) {
@@ -341,7 +341,8 @@ struct Program {
             const bool is_seeded = std::find(seeded.begin(), seeded.end(), name) != seeded.end();
             if (is_seeded == of_seeded && c.has_file(name + "_grad_after"))
                 compare_mixed(name + "_grad_after", Bench::gradient(a),
-                              Bench::read(bench.load(c.file(name + "_grad_after.npy"))), tol);
+                              Bench::read(bench.load_as(dtype, c.file(name + "_grad_after.npy"))),
+                              tol);
         }
     }
 };

@@ -144,6 +144,15 @@ tile_array *Bench::load(const std::string &path) {
     return array;
 }
 
+tile_array *Bench::load_as(tile_dtype dtype, const std::string &path) {
+    tile_array *bits = load(path);
+    if (dtype != TILE_BF16 || tile_array_dtype(bits) != TILE_U16) return bits;
+    const Values values = read(bits);
+    tile_array *array = zeros(dtype, values.shape);
+    must(tile_array_write(array, values.bytes.data(), values.bytes.size()));
+    return array;
+}
+
 tile_array *Bench::zeros(tile_dtype dtype, const Ints &shape) {
     tile_array *array;
     must(tile_array_create(ctx, dtype, shape_of(shape), &array));

@@ -97,6 +97,8 @@ class Bench {
     tape *record = nullptr;
 
     tile_array *load(const std::string &path);
+    /* The same; of bits in uint16 a bfloat16 array where that is the dtype of the case. */
+    tile_array *load_as(tile_dtype dtype, const std::string &path);
     tile_array *zeros(tile_dtype dtype, const Ints &shape);
     tile_array *strided(tile_array *base, int64_t offset, const Ints &shape, const Ints &strides);
     /* A kernel made by build, which gets the builder. */

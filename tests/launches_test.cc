@@ -78,6 +78,10 @@ TEST_F(LaunchesTest, FillReachesTheEndsOfIntegers) {
                  {TILE_U32, 4294967295.0},
                  {TILE_U64, 18446744073709549568.0},
                  {TILE_I64, -1},
+                 {TILE_I8, -128},
+                 {TILE_I16, 32767},
+                 {TILE_U16, 65535},
+                 {TILE_F16, 65504},
                  {TILE_BOOL, 0}};
     for (const auto &c : cases) {
         tile_array *a = counting(c.dtype, TILE_SHAPE(3));

@@ -27,7 +27,9 @@ template <typename T> T multiply_add(T sum, T a, T b) {
 }
 
 template <typename T> class LinalgTest : public testing::Test {};
-typedef testing::Types<float, double, int32_t, int64_t, uint8_t, uint32_t, uint64_t> AllTypes;
+typedef testing::Types<float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,
+                       uint32_t, uint64_t>
+    AllTypes;
 TYPED_TEST_SUITE(LinalgTest, AllTypes);
 
 /* Every bit: one accumulator per element, k ascending, at sizes around the blocks of 64

@@ -20,6 +20,10 @@ TEST_F(NpyTest, LoadsEveryDtypeInBothByteOrders) {
     check_dtype<uint8_t>(TILE_U8, "u1", {1, 2, 255});
     check_dtype<uint32_t>(TILE_U32, "u4", {1, 2, 0xfffefdfc});
     check_dtype<uint64_t>(TILE_U64, "u8", {1, 2, 0xfffefdfcfbfaf9f8});
+    check_dtype<int8_t>(TILE_I8, "i1", {1, -2, -128});
+    check_dtype<int16_t>(TILE_I16, "i2", {1, -2, 0x0102});
+    check_dtype<uint16_t>(TILE_U16, "u2", {1, 2, 0xfffe});
+    check_dtype<uint16_t>(TILE_F16, "f2", {0x3c00, 0xc000, 0x0001}); /* 1, -2, 2^-24 */
     check_dtype<uint8_t>(TILE_BOOL, "b1", {1, 0, 1});
     for (const char *descr : {"|u1", "|b1", "?"}) {
         tile_array *a = load(npy(dict(descr, "False", "(2,)"), std::string("\1\0", 2)));
@@ -207,8 +211,9 @@ TEST_F(NpyTest, MalformedHeadersSayWhatIsWrong) {
     EXPECT_EQ("has 16 bytes of data, its shape wants 4611686018427387904",
               shape("(1152921504606846976,)"));
     EXPECT_EQ("has 16 bytes of data, its shape wants 0", shape("(0,)"));
-    for (const char *bad : {"<f2", "<c8", "|O", "<U4", "|S4", "f4", "|f4", "", "<", "<f44", "<f",
-                            "<?", "<M8[ns]", "float32", "!f4", "<f4 "})
+    for (const char *bad :
+         {"<V2", "<f1", "f2", "|f2",  "|i2", "<c8", "|O",      "<U4",     "|S4", "f4",
+          "|f4", "",    "<",  "<f44", "<f",  "<?",  "<M8[ns]", "float32", "!f4", "<f4 "})
         EXPECT_EQ("is of type \"" + std::string(bad) + "\", which has no dtype", descr(bad));
     EXPECT_EQ("has a header whose descr is not a plain type",
               text("{'descr': [('x', '<f4')], 'fortran_order': False, 'shape': (4,)}"));

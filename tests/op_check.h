@@ -52,6 +52,9 @@ std::string check_ties(const Problem &p);
 /* float32 against float64 on the same inputs, values and gradients. */
 std::string check_float32(const Problem &p);
 
+/* 16-bit floats against float32 on the same inputs, rounded once. */
+std::string check_halves(const Problem &p);
+
 /* Integer dtypes against float64 where that is exact. */
 std::string check_integers(const Problem &p);
 

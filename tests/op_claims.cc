@@ -211,7 +211,9 @@ std::string check_dtypes(const tile_op *op) {
         const tile_dtype dtype = static_cast<tile_dtype>(k);
         const tile_status status = build_in(p, dtype, &message);
         bool supported = status == TILE_OK;
-        if (op->kind == TILE_OP_COOPERATIVE && p.field.size() > 1) supported = op->run[dtype];
+        const bool promoted = tile_is_half(dtype) && !op->access && op->run[TILE_F32];
+        if (op->kind == TILE_OP_COOPERATIVE && p.field.size() > 1)
+            supported = op->run[dtype] || promoted;
         if (op->kind == TILE_OP_COOPERATIVE && supported && status)
             return p.name + ": " + tile_dtype_name(dtype) +
                    " has a kernel but is refused: " + message;
@@ -219,16 +221,83 @@ std::string check_dtypes(const tile_op *op) {
             return refused(p, dtype, status, message);
     }
     if (op->kind != TILE_OP_ELEMENTWISE || op->n_in < 2) return "";
-    const tile_status mixed = try_build(
-        [&](tile_builder *b) {
-            std::vector<tile> in;
-            for (int k = 0; k < op->n_in; k++)
-                in.push_back(
-                    tile_constant(b, k == op->n_in - 1 ? TILE_F32 : TILE_F64, TILE_SCALAR, 1));
-            emit_op(b, op, in, TILE_F64);
-        },
-        &message);
-    return refused(p, TILE_F32, mixed, message);
+    const tile_dtype pairs[][2] = {
+        {TILE_F64, TILE_F32}, {TILE_F32, TILE_F16}, {TILE_F16, TILE_F32}, {TILE_BF16, TILE_F16}};
+    for (const auto &pair : pairs) {
+        const tile_status mixed = try_build(
+            [&](tile_builder *b) {
+                std::vector<tile> in;
+                for (int k = 0; k < op->n_in; k++)
+                    in.push_back(tile_constant(b, pair[k == op->n_in - 1], TILE_SCALAR, 1));
+                emit_op(b, op, in, TILE_F64);
+            },
+            &message);
+        const std::string found = refused(p, pair[0], mixed, message);
+        if (!found.empty()) return found;
+    }
+    return "";
+}
+
+/* 16-bit floats. */
+
+namespace {
+
+double rounded(tile_dtype dtype, double x) {
+    unsigned char bytes[8];
+    tile_dtype_put(dtype, x, bytes);
+    return tile_dtype_get(dtype, bytes);
+}
+
+void round_all(tile_dtype dtype, Reals *values) {
+    for (double &x : *values) x = rounded(dtype, x);
+}
+
+} // namespace
+
+/* Computed in float32 and rounded once an op: on the same inputs the values are float32's, rounded,
+ * and a gradient is what was there plus float32's, rounded; to the bit. Sums in memory round after
+ * each addition: near float32's. */
+std::string check_halves(const Problem &p) {
+    for (tile_dtype half : {TILE_F16, TILE_BF16}) {
+        Problem q = p;
+        for (Field &f : q.field)
+            if (f.real()) round_all(half, &f.value);
+        Upstream up = upstream_of(q), from_zero;
+        for (size_t k = 0; k < q.field.size(); k++)
+            if (q.field[k].real()) {
+                round_all(half, &up.seed[k]);
+                round_all(half, &up.start[k]);
+            }
+        from_zero = up;
+        for (Reals &start : from_zero.start)
+            for (double &x : start) x = 0;
+        const Outcome got = sweep(q, half, Place::kOwned, 1, up);
+        const Outcome want = sweep(q, TILE_F32, Place::kOwned, 1, from_zero);
+        const std::string what = std::string(tile_dtype_name(half)) + ":";
+        if (!failure(q, want).empty()) return failure(q, want);
+        if (!failure(q, got).empty()) return failure(q, got) + " (" + what + ")";
+        const bool sums = p.op->access == TILE_ACCESS_ADD;
+        for (size_t k = 0; k < q.field.size(); k++) {
+            const bool own = q.field[k].real();
+            const double near = sums ? std::ldexp(p.terms, half == TILE_F16 ? -11 : -8) *
+                                           (largest(want.value[k]) + largest(q.field[1].value))
+                                     : 0;
+            for (size_t i = 0; i < want.value[k].size(); i++) {
+                const double w = want.value[k][i], g = got.value[k][i];
+                const double r = own ? rounded(half, w) : w;
+                if (!(std::fabs(g - r) <= near) && g != r && !(std::isnan(g) && std::isnan(r)))
+                    return at_text(q, what, k, i, g, r);
+            }
+            for (size_t i = 0; i < want.grad[k].size(); i++) {
+                const double sum = static_cast<double>(static_cast<float>(up.start[k][i]) +
+                                                       static_cast<float>(want.grad[k][i]));
+                const double r = own ? rounded(half, sum) : sum, g = got.grad[k][i];
+                if (g != r && !(std::isnan(g) && std::isnan(r)))
+                    return at_text(q, what + " gradient of", k, i, g, r);
+            }
+        }
+    }
+    return "";
 }
 
 /* Memory and threads. */

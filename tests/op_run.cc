@@ -221,7 +221,7 @@ Outcome Run::finish() {
         if (is_written(f) || f.value.empty()) continue;
         for (size_t i = 0; i < f.count(); i++) {
             const double x = result.value[k][i], want = f.value[i];
-            if (real_ != TILE_F32 && real_ != TILE_F64) continue;
+            if (!tile_is_float(real_)) continue;
             if (x != want && !(std::isnan(x) && std::isnan(want)) && error_.empty())
                 error_ = "input " + f.name + " was changed";
         }

@@ -116,9 +116,8 @@ Problem window_problem(const tile_op *op, const Window &w) {
             e.has_shape = true;
             e.shape = w.block;
             if (op->access == TILE_ACCESS_LOAD) {
-                e.attrs.real =
-                    real == TILE_F32 || real == TILE_F64 ? static_cast<double>(w.pad) : 0;
-                e.attrs.n[1] = real == TILE_F32 || real == TILE_F64 ? 0 : w.pad;
+                e.attrs.real = tile_is_float(real) ? static_cast<double>(w.pad) : 0;
+                e.attrs.n[1] = tile_is_float(real) ? 0 : w.pad;
             }
         } else {
             e.in[e.n_in++] =

@@ -64,10 +64,27 @@ std::vector<tile_dtype> dtypes_of(const tile_op *op, Way way) {
     std::vector<tile_dtype> all;
     for (int k = 0; k < TILE_DTYPES; k++) {
         const tile_dtype dtype = static_cast<tile_dtype>(k);
-        if (op->kind == TILE_OP_COOPERATIVE ? op->run[k] != nullptr : takes(op, dtype, way))
+        const bool promoted = tile_is_half(dtype) && !op->access && op->run[TILE_F32];
+        if (op->kind == TILE_OP_COOPERATIVE ? op->run[k] || promoted : takes(op, dtype, way))
             all.push_back(dtype);
     }
     return all;
+}
+
+bool is_integer(tile_dtype dtype) {
+    return !tile_is_float(dtype) && dtype != TILE_BOOL;
+}
+
+/* Whether all floats, or all integers, are among the types. */
+bool has_all(const std::vector<tile_dtype> &types, bool floats) {
+    int missing = 0;
+    for (int k = 0; k < TILE_DTYPES; k++)
+        if (floats ? tile_is_float(static_cast<tile_dtype>(k))
+                   : is_integer(static_cast<tile_dtype>(k)))
+            missing++;
+    for (tile_dtype dtype : types)
+        if (floats ? tile_is_float(dtype) : is_integer(dtype)) missing--;
+    return missing == 0;
 }
 
 std::string dtypes_text(const tile_op *op) {
@@ -80,8 +97,13 @@ std::string dtypes_text(const tile_op *op) {
     }
     if (all.size() == TILE_DTYPES) return "all";
     std::string text;
+    const auto add = [&](const std::string &name) { text += (text.empty() ? "" : ", ") + name; };
+    const bool floats = has_all(all, true), integers = has_all(all, false);
+    if (floats) add("floats");
+    if (integers) add("integers");
     for (tile_dtype dtype : all)
-        text += (text.empty() ? "" : ", ") + std::string(tile_dtype_name(dtype));
+        if (!(floats && tile_is_float(dtype)) && !(integers && is_integer(dtype)))
+            add(tile_dtype_name(dtype));
     return text;
 }
 
@@ -104,6 +126,8 @@ const char kHead[] =
     "Each op makes tiles from tiles; those with an `a[...]` read or write a window of an array.\n"
     "In an adjoint `dy` is the upstream gradient; where it is exactly 0 it contributes exactly 0.\n"
     "Constant: no gradient passes, by definition or because it is zero almost everywhere.\n"
+    "Floats: float32, float64, float16, bfloat16, the last two computed in float32 and rounded once\n"
+    "an op; integers: of 8, 16, 32, 64 bits, with and without sign.\n"
     "\n"
     "An elementwise op `NAME` is the call `tile_NAME`, the function `NAME` in formulas, the lane\n"
     "function `NAME_TYPE` and the strips `NAME_strip_TYPE`; upper-case functions in its value are\n"

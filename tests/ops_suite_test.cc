@@ -67,6 +67,10 @@ TEST_P(OpTest, Float32AgreesWithFloat64) {
     each(op_test::problems_of(op), op_test::check_float32);
 }
 
+TEST_P(OpTest, HalvesAreFloat32RoundedOnce) {
+    each(op_test::problems_of(op), op_test::check_halves);
+}
+
 TEST_P(OpTest, IntegersAgreeWithFloat64) {
     each(op_test::problems_of(op), op_test::check_integers);
 }

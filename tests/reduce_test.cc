@@ -64,7 +64,9 @@ const std::vector<Ints> SHAPES = {
 };
 
 template <typename T> class ReduceTest : public testing::Test {};
-typedef testing::Types<float, double, int32_t, int64_t, uint8_t, uint32_t, uint64_t> AllTypes;
+typedef testing::Types<float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,
+                       uint32_t, uint64_t>
+    AllTypes;
 TYPED_TEST_SUITE(ReduceTest, AllTypes);
 
 /* Small whole numbers: sums are exact in any order, or wrap. */

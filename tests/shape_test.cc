@@ -30,7 +30,9 @@ const std::vector<Ints> SHAPES = {{},
                                   {2, 1, 2, 3, 1, 2}};
 
 template <typename T> class ShapeTest : public testing::Test {};
-typedef testing::Types<float, double, int32_t, int64_t, uint8_t, uint32_t, uint64_t> AllTypes;
+typedef testing::Types<float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,
+                       uint32_t, uint64_t>
+    AllTypes;
 TYPED_TEST_SUITE(ShapeTest, AllTypes);
 
 TYPED_TEST(ShapeTest, FullAndIota) {

@@ -14,6 +14,7 @@
 
 #include "core/array.h"
 #include "core/context.h"
+#include "core/dtype.h"
 #include "tape/tiletape.h"
 
 typedef std::vector<double> Reals;
@@ -98,20 +99,30 @@ class TapeTest : public testing::Test {
             << tile_last_error();
         return own(v);
     }
+    /* Of any dtype, values rounded to it. */
+    tile_array *typed(tile_dtype dtype, const Reals &values, bool grad = false) {
+        tile_array *a = array(dtype, TILE_SHAPE(values.size()));
+        write(a, values);
+        EXPECT_EQ(TILE_OK, grad ? tile_array_request_grad(a) : TILE_OK) << tile_last_error();
+        return a;
+    }
     static void write(tile_array *a, const Reals &values) {
-        EXPECT_EQ(TILE_OK, tile_array_write(a, values.data(), values.size() * 8))
-            << tile_last_error();
+        const tile_dtype dtype = tile_array_dtype(a);
+        const size_t size = tile_dtype_size(dtype);
+        std::vector<unsigned char> bytes(values.size() * size);
+        for (size_t i = 0; i < values.size(); i++)
+            tile_dtype_put(dtype, values[i], bytes.data() + i * size);
+        EXPECT_EQ(TILE_OK, tile_array_write(a, bytes.data(), bytes.size())) << tile_last_error();
     }
     static Reals read(tile_array *a) {
         Reals x(static_cast<size_t>(a ? tile_array_count(a) : 0), NAN);
         EXPECT_NE(nullptr, a);
-        if (a && tile_array_dtype(a) == TILE_F32) {
-            Floats32 y(x.size(), NAN);
-            EXPECT_EQ(TILE_OK, tile_array_read(a, y.data(), y.size() * 4)) << tile_last_error();
-            for (size_t i = 0; i < x.size(); i++) x[i] = static_cast<double>(y[i]);
-        } else if (a) {
-            EXPECT_EQ(TILE_OK, tile_array_read(a, x.data(), x.size() * 8)) << tile_last_error();
-        }
+        if (!a) return x;
+        const tile_dtype dtype = tile_array_dtype(a);
+        const size_t size = tile_dtype_size(dtype);
+        std::vector<unsigned char> bytes(x.size() * size);
+        EXPECT_EQ(TILE_OK, tile_array_read(a, bytes.data(), bytes.size())) << tile_last_error();
+        for (size_t i = 0; i < x.size(); i++) x[i] = tile_dtype_get(dtype, &bytes[i * size]);
         return x;
     }
     static Reals grad(tile_array *a) {
@@ -139,9 +150,10 @@ class TapeTest : public testing::Test {
         });
     }
     /* x = f(x), element by element. */
-    tile_kernel *update(const char *name, const std::function<tile(tile)> &f) {
+    tile_kernel *update(const char *name, const std::function<tile(tile)> &f,
+                        tile_dtype dtype = TILE_F64) {
         return kernel(name, [&](tile_builder *b) {
-            const tile_param x = tile_array_param(b, "x", TILE_F64, 1);
+            const tile_param x = tile_array_param(b, "x", dtype, 1);
             const tile_offset at = TILE_AT(tile_block_start(b, 0, BLOCK));
             tile_store(x, f(tile_load(x, TILE_SHAPE(BLOCK), at)), at);
         });

@@ -53,6 +53,9 @@ static void print_node(const tile_program *p, const tile_node *n) {
     } else if (n->n_in) {
         printf("    const %s v%d = v%d;\n", c_type(v->dtype), (int)n->out,
                (int)tile_node_in(p, n, 0));
+    } else if (tile_is_half(v->dtype)) {
+        printf("    const %s v%d = %s_of_f64(%.17g);\n", c_type(v->dtype), (int)n->out,
+               c_type(v->dtype), n->attrs.real);
     } else {
         printf("    const %s v%d = (%s)%.17g;\n", c_type(v->dtype), (int)n->out, c_type(v->dtype),
                tile_is_float(v->dtype) ? n->attrs.real : (double)n->attrs.n[0]);

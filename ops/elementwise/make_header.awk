@@ -31,8 +31,8 @@ function types_text(kind, n,    types, text) {
     if (kind == "SELECT") return "a bool; b, c of one type, any dtype"
     types = field[3]
     text = "any dtype but bool"
-    if (types == "FLOATS") text = "f32, f64"
-    if (types == "INTS") text = "i32, i64, u8, u32, u64"
+    if (types == "FLOATS") text = "any float dtype"
+    if (types == "INTS") text = "any integer dtype"
     if (types == "BOOLS") text = "bool"
     if (types == "ALL") text = "any dtype"
     return (n > 1 ? "of one type: " : "") text

@@ -83,9 +83,11 @@ TILE_API void tile_store_indexed(tile_param a, tile indices, tile t, tile_offset
  *   previous[c] = a[at + c], then a[at + c] += t[c]
  *   dt[c] += da[at + c] inside; da is kept
  *
- * in       a array, rank n, not bool; t tile of rank n or 0, dtype of a; at n offsets;
+ * in       a array, rank n, int32, uint32, int64, uint64 or a float dtype; t tile of rank n or 0,
+ *          dtype of a; at n offsets;
  *          gives previous tile of t's shape: a constant, a gradient that reaches it is dropped
- * special  places outside of a are skipped, previous is 0 there; integers wrap
+ * special  places outside of a are skipped, previous is 0 there; integers wrap; 16-bit floats are
+ *          added in float32 and rounded once an addition
  * repeats  same bits on every run and for any number of threads
  * errors   TILE_E_SHAPE, TILE_E_DTYPE, TILE_E_ARGUMENT
  */
@@ -97,9 +99,10 @@ TILE_API tile tile_atomic_add(tile_param a, tile t, tile_offset at);
  *   previous[c] = a[x], then a[x] += t[c], for c in row-major order
  *   dt[c] += da[x] inside; da is kept
  *
- * in       as tile_store_indexed, a not bool;
+ * in       as tile_store_indexed, a of a dtype of tile_atomic_add;
  *          gives previous tile of t's shape: a constant, a gradient that reaches it is dropped
- * special  places outside of a are skipped, previous is 0 there; duplicates all add; integers wrap
+ * special  places outside of a are skipped, previous is 0 there; duplicates all add; integers wrap;
+ *          16-bit floats are added in float32 and rounded once an addition
  * repeats  same bits on every run and for any number of threads
  * errors   TILE_E_SHAPE, TILE_E_DTYPE, TILE_E_ARGUMENT axis outside 0..n-1
  */

@@ -25,7 +25,7 @@ static tile_status infer_random(tile_infer *in) {
     const bool bits = in->op == &tile_ops_random.ops[TILE_RANDOM_BITS];
     const tile_dtype dtype = bits ? TILE_U32 : in->want_dtype;
     TILE_CHECK(bits || dtype == TILE_F32 || dtype == TILE_F64, TILE_E_DTYPE,
-               "tile_%s: dtype is %s, wanted float32 or float64", name,
+               "tile_%s: dtype is %s, wanted a float dtype", name,
                tile_dtype_valid(dtype) ? tile_dtype_name(dtype) : "not given");
     in->n_out = 1;
     in->out_shape[0] = in->in_shape[0];

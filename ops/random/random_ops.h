@@ -26,7 +26,7 @@ TILE_API tile tile_random_bits(tile seed, tile number, tile draw);
  *
  *   f32: bits / 2^32 + 2^-33, rounded; f64: bits / 2^32 + 2^-32
  *
- * in       seed, number, draw i64; dtype f32 or f64
+ * in       seed, number, draw i64; dtype a float, 16-bit ones are those of f32 rounded
  * repeats  same bits everywhere
  * errors   TILE_E_SHAPE; TILE_E_DTYPE
  * source   curand_uniform.h
@@ -37,7 +37,7 @@ TILE_API tile tile_random_uniform(tile seed, tile number, tile draw, tile_dtype 
  *
  *   draws 2k and 2k + 1 are sin(v) and cos(v) times sqrt(-2 log u), u and v from the same words
  *
- * in       seed, number, draw i64; dtype f32 or f64
+ * in       seed, number, draw i64; dtype a float, 16-bit ones are those of f32 rounded
  * repeats  same bits on CPUs of one kind, within a few ulp on others and CUDA
  * errors   TILE_E_SHAPE; TILE_E_DTYPE
  * source   Box and Muller 1958; curand_normal.h

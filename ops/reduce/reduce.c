@@ -168,7 +168,7 @@ static const tile_op ops[OPS] = {
                     .special = "a number wins over NaN",
                     .adjoint_math = "dx[k] += dy for the first k that holds y",
                     .infer = infer_reduce,
-                    .run = {TILE_RUNS(reduce_min)},
+                    .run = {TILE_RUNS_WIDE(reduce_min)},
                     .adjoint = adjoint_min,
                     .sample = tile_sample_reduce_min},
     [REDUCE_MAX] = {.name = "reduce_max",
@@ -180,7 +180,7 @@ static const tile_op ops[OPS] = {
                     .special = "a number wins over NaN",
                     .adjoint_math = "dx[k] += dy for the first k that holds y",
                     .infer = infer_reduce,
-                    .run = {TILE_RUNS(reduce_max)},
+                    .run = {TILE_RUNS_WIDE(reduce_max)},
                     .adjoint = adjoint_max,
                     .sample = tile_sample_reduce_max},
     [ARGMIN] = {.name = "argmin",
@@ -191,7 +191,7 @@ static const tile_op ops[OPS] = {
                 .math = "y = number of the first least element over the axes",
                 .special = "a number wins over NaN; 0 when all are NaN",
                 .infer = infer_arg,
-                .run = {TILE_RUNS(argmin)},
+                .run = {TILE_RUNS_WIDE(argmin)},
                 .sample = tile_sample_argmin},
     [ARGMAX] = {.name = "argmax",
                 .kind = TILE_OP_COOPERATIVE,
@@ -201,7 +201,7 @@ static const tile_op ops[OPS] = {
                 .math = "y = number of the first greatest element over the axes",
                 .special = "a number wins over NaN; 0 when all are NaN",
                 .infer = infer_arg,
-                .run = {TILE_RUNS(argmax)},
+                .run = {TILE_RUNS_WIDE(argmax)},
                 .sample = tile_sample_argmax},
     [PROD_OTHERS] = {.name = "prod_others",
                      .kind = TILE_OP_COOPERATIVE,
@@ -273,10 +273,15 @@ tile(tile_mean)(tile x, unsigned axes) {
     if (!tile_is_float(tile_dtype_of(x)))
         return tile_builder_fail(x.builder, TILE_E_DTYPE, "tile_mean: x is %s, expected a float",
                                  tile_dtype_name(tile_dtype_of(x)));
-    const tile sum = emit_reduce(SUM, x, axes);
+    const tile sum = emit_reduce(SUM, tile_widened(x), axes); /* 16 bits may not hold it */
     if (!tile_is_good(sum)) return sum;
     const double n = (double)(tile_shape_count(tile_shape_of_tile(x)) /
                               tile_shape_count(tile_shape_of_tile(sum)));
-    const tile in[] = {sum, tile_constant(x.builder, tile_dtype_of(x), TILE_SCALAR, n)};
-    return tile_emit_elementwise(x.builder, "div", 2, in);
+    const tile in[] = {sum, tile_constant(x.builder, tile_dtype_of(sum), TILE_SCALAR, n)};
+    const tile_emission cast = {.op = tile_op_find("cast"),
+                                .n_in = 1,
+                                .in = {tile_emit_elementwise(x.builder, "div", 2, in)},
+                                .has_dtype = true,
+                                .dtype = tile_dtype_of(x)};
+    return tile_is_half(tile_dtype_of(x)) ? tile_emit(x.builder, &cast) : cast.in[0];
 }
