@@ -10,8 +10,27 @@ namespace golden {
 
 namespace {
 
+/* The struct of the cases. */
+struct Sample {
+    float x;
+    int32_t id;
+    float v[3];
+    int16_t kind;
+};
+
+tile_dtype sample_dtype() {
+    const tile_member members[] = {TILE_MEMBER(Sample, x, TILE_F32),
+                                   TILE_MEMBER(Sample, id, TILE_I32),
+                                   TILE_MEMBER_ARRAY(Sample, v, TILE_F32, 3),
+                                   TILE_MEMBER(Sample, kind, TILE_I16)};
+    tile_dtype dtype = TILE_DTYPES;
+    must(tile_dtype_struct("sample", sizeof(Sample), 4, members, &dtype));
+    return dtype;
+}
+
 /* The dtype of a name; Skipped when there is none. */
 tile_dtype dtype_of(const std::string &name) {
+    if (name == "struct") return sample_dtype();
     for (int k = 0; k < TILE_DTYPES; k++) {
         const tile_dtype dtype = static_cast<tile_dtype>(k);
         if (name == tile_dtype_name(dtype)) return dtype;
@@ -50,10 +69,17 @@ void launch(Bench *bench, tile_kernel *kernel, const Ints &grid,
     must(tile_launch(bench->record, kernel, grid_of(grid), all));
 }
 
-void start_gradient(Bench *bench, tile_array *array, const std::string &path) {
-    const Values start = Bench::read(bench->load_as(tile_array_dtype(array), path));
-    must(tile_array_write(tile_array_grad(array), start.bytes.data(), start.bytes.size()));
+void copy_file(Bench *bench, const std::string &path, tile_array *to) {
+    const Values values = Bench::read(bench->load_as(tile_array_dtype(to), path));
+    must(tile_array_write(to, values.bytes.data(), values.bytes.size()));
 }
+
+/* What an array and its files consist of: all of it, or a member of its structs. */
+struct Part {
+    std::string suffix;
+    const char *member;
+    bool grad;
+};
 
 /* A case of one op: u = op(a), stored to out; or u = load of t, op of u on a, previous values to
  * prev. */
@@ -73,8 +99,40 @@ struct OneOp {
 
     explicit OneOp(const Case &line) : c(line) {}
 
-    tile_array *load(const std::string &name) {
-        return bench.load_as(dtype, c.file(name + ".npy"));
+    std::vector<Part> parts() const {
+        if (c.text("dtype") != "struct") return {{"", nullptr, grad}};
+        return {
+            {"_x", "x", grad}, {"_id", "id", false}, {"_v", "v", grad}, {"_kind", "kind", false}};
+    }
+    tile_array *part_of(tile_array *array, const Part &part) {
+        return part.member ? bench.field(array, part.member) : array;
+    }
+    std::string file(const std::string &name, const Part &part) const {
+        return c.file(name + part.suffix + ".npy");
+    }
+    tile_array *load_part(const std::string &name, const Part &part, tile_array *like) {
+        return bench.load_as(tile_array_dtype(part_of(like, part)), file(name, part));
+    }
+    tile_array *load(const std::string &name, const Ints &shape) {
+        tile_array *array = bench.zeros(dtype, shape);
+        for (const Part &part : parts()) copy_file(&bench, file(name, part), part_of(array, part));
+        return array;
+    }
+    void start_gradient(tile_array *array, const std::string &name) {
+        for (const Part &part : parts())
+            if (array && part.grad && c.has_file(name + part.suffix))
+                copy_file(&bench, file(name, part), tile_array_grad(part_of(array, part)));
+    }
+    void compare(const std::string &name, tile_array *array) {
+        for (const Part &part : parts())
+            compare_mixed(name + part.suffix, Bench::read(part_of(array, part)),
+                          Bench::read(load_part(name, part, array)), c.real("tol"));
+    }
+    void compare_gradient(const std::string &name, tile_array *array) {
+        for (const Part &part : parts())
+            if (part.grad)
+                compare_mixed(name + part.suffix, Bench::gradient(part_of(array, part)),
+                              Bench::read(load_part(name, part, array)), c.real("tol"));
     }
 
     /* Shape of t, out and prev: a piece for each block. */
@@ -118,49 +176,53 @@ struct OneOp {
     }
 
     void check_gradients() {
-        std::vector<tile_array *> seeded = {reads ? out : a};
-        std::vector<tile_array *> seeds = {load("out_grad")};
-        if (c.has_file("prev_grad")) {
-            seeded.push_back(prev);
-            seeds.push_back(load("prev_grad"));
+        tile_array *result = reads ? out : a;
+        std::vector<tile_array *> seeded, seeds;
+        for (const Part &part : parts()) {
+            if (!part.grad) continue;
+            seeded.push_back(part_of(result, part));
+            seeds.push_back(load_part("out_grad", part, result));
+            if (!c.has_file("prev_grad" + part.suffix)) continue;
+            seeded.push_back(part_of(prev, part));
+            seeds.push_back(load_part("prev_grad", part, prev));
         }
         must(tape_backward_seeds(bench.record, static_cast<int>(seeded.size()), seeded.data(),
                                  seeds.data()));
-        const double tol = c.real("tol");
-        compare_mixed("a_grad", Bench::gradient(a), Bench::read(load("a_grad")), tol);
-        if (t) compare_mixed("t_grad", Bench::gradient(t), Bench::read(load("t_grad")), tol);
+        compare_gradient("a_grad", a);
+        if (t) compare_gradient("t_grad", t);
         if (reads) check_zero("gradient of out", out);
         if (prev) check_zero("gradient of prev", prev);
     }
 
     /* A store consumed it. */
     void check_zero(const std::string &what, tile_array *array) {
-        Values zero = Bench::gradient(array);
-        for (unsigned char &byte : zero.bytes) byte = 0;
-        for (double &x : zero.real) x = 0;
-        compare_mixed(what, Bench::gradient(array), zero, 0);
+        for (const Part &part : parts()) {
+            if (!part.grad) continue;
+            Values zero = Bench::gradient(part_of(array, part));
+            for (unsigned char &byte : zero.bytes) byte = 0;
+            for (double &x : zero.real) x = 0;
+            compare_mixed(what, Bench::gradient(part_of(array, part)), zero, 0);
+        }
     }
 
     void run() {
-        a = load("a");
-        if (!reads) t = load("t");
-        if (axis >= 0) indices = load("indices");
+        a = load("a", c.integers("array"));
+        if (!reads) t = load("t", pieces());
+        if (axis >= 0) indices = bench.load(c.file("indices.npy"));
         if (reads) out = bench.zeros(dtype, pieces());
         if (adds) prev = bench.zeros(dtype, pieces());
         for (tile_array *array : {a, t, out, prev})
             if (array && grad) must(tile_array_request_grad(array));
-        if (c.has_file("a_grad0")) start_gradient(&bench, a, c.file("a_grad0.npy"));
-        if (c.has_file("t_grad0")) start_gradient(&bench, t, c.file("t_grad0.npy"));
+        start_gradient(a, "a_grad0");
+        start_gradient(t, "t_grad0");
 
         std::vector<tile_array *> arrays = {a, reads ? out : t};
         if (indices) arrays.push_back(indices);
         if (prev) arrays.push_back(prev);
         tile_kernel *kernel = bench.kernel(op, [&](tile_builder *b) { build(b); });
         launch(&bench, kernel, grid, arrays);
-        const double tol = c.real("tol");
-        compare_mixed("out", Bench::read(reads ? out : a), Bench::read(load("out")), tol);
-        if (c.text("prev") == "exact")
-            compare_mixed("prev", Bench::read(prev), Bench::read(load("prev")), tol);
+        compare("out", reads ? out : a);
+        if (c.text("prev") == "exact") compare("prev", prev);
         if (grad) check_gradients();
     }
 };
@@ -308,7 +370,7 @@ struct Program {
         for (const auto &[name, a] : array)
             if (c.has_file(name + "_grad_before") &&
                 std::find(seeded.begin(), seeded.end(), name) == seeded.end())
-                start_gradient(&bench, a, c.file(name + "_grad_before.npy"));
+                copy_file(&bench, c.file(name + "_grad_before.npy"), tile_array_grad(a));
     }
 
     void run() {

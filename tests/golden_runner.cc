@@ -178,6 +178,13 @@ tile_status Bench::try_kernel(const std::string &name,
     return status;
 }
 
+tile_array *Bench::field(tile_array *array, const char *name) {
+    tile_array *view;
+    must(tile_array_field(array, name, &view));
+    array_.push_back(view);
+    return view;
+}
+
 tile_kernel *Bench::kernel(const std::string &name,
                            const std::function<void(tile_builder *)> &build) {
     tile_kernel *kernel;

@@ -100,6 +100,7 @@ class Bench {
     /* The same; of bits in uint16 a bfloat16 array where that is the dtype of the case. */
     tile_array *load_as(tile_dtype dtype, const std::string &path);
     tile_array *zeros(tile_dtype dtype, const Ints &shape);
+    tile_array *field(tile_array *array, const char *name); /* of an array of structs */
     tile_array *strided(tile_array *base, int64_t offset, const Ints &shape, const Ints &strides);
     /* A kernel made by build, which gets the builder. */
     tile_kernel *kernel(const std::string &name, const std::function<void(tile_builder *)> &build);

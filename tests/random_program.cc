@@ -157,12 +157,9 @@ class Program {
     /* 1 where an array has a gradient and counts in the loss. */
     Reals differentiable() const {
         Reals mask;
-        for (size_t k = 0; k < array_.size(); k++) {
-            bool used = false;
-            for (const View &v : view_) used |= v.array == k;
-            mask.insert(mask.end(), static_cast<size_t>(tile_array_count(array_[k])),
-                        used && tile_array_grad(array_[k]) ? 1 : 0);
-        }
+        for (tile_array *a : array_)
+            mask.insert(mask.end(), static_cast<size_t>(tile_array_count(a)),
+                        tile_array_grad(a) ? 1 : 0);
         return mask;
     }
     Reals weights(const Reals &start) const {

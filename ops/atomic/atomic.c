@@ -40,9 +40,6 @@ static void adjoint_max_indexed(tile_adjoint *adjoint) {
     adjoint_best(adjoint, "greater", true);
 }
 
-#define RUNS_WORD(f) \
-    [TILE_I32] = f##_i32, [TILE_I64] = f##_i64, [TILE_U32] = f##_u32, [TILE_U64] = f##_u64
-#define RUNS_BEST(f) TILE_RUNS_FLOAT(f), RUNS_WORD(f)
 
 #define UPDATE(id)                                                                                \
     .name = id, .kind = TILE_OP_COOPERATIVE, .access = TILE_ACCESS_UPDATE, .n_in = 1, .n_out = 1, \
@@ -77,35 +74,35 @@ enum {
 static const tile_op ops[OPS] = {
     [MIN] = {UPDATE("atomic_min"), .grad = {TILE_GRAD_FULL},
              .math = FIRST "t[c] where t[c] < a[at + c]", .special = WINNER,
-             .adjoint_math = TO_WINNER, .run = {RUNS_BEST(atomic_min)}, .adjoint = adjoint_min},
+             .adjoint_math = TO_WINNER, .run = {TILE_RUNS_ADD(atomic_min)}, .adjoint = adjoint_min},
     [MIN_INDEXED] = {UPDATE_INDEXED("atomic_min_indexed"),
                      .grad = {TILE_GRAD_ABSENT, TILE_GRAD_FULL},
                      .math = FIRST_INDEXED "t[c] where t[c] < a[x]", .special = WINNER,
-                     .adjoint_math = TO_WINNER, .run = {RUNS_BEST(atomic_min_indexed)},
+                     .adjoint_math = TO_WINNER, .run = {TILE_RUNS_ADD(atomic_min_indexed)},
                      .adjoint = adjoint_min_indexed},
     [MAX] = {UPDATE("atomic_max"), .grad = {TILE_GRAD_FULL},
              .math = FIRST "t[c] where t[c] > a[at + c]", .special = WINNER,
-             .adjoint_math = TO_WINNER, .run = {RUNS_BEST(atomic_max)}, .adjoint = adjoint_max},
+             .adjoint_math = TO_WINNER, .run = {TILE_RUNS_ADD(atomic_max)}, .adjoint = adjoint_max},
     [MAX_INDEXED] = {UPDATE_INDEXED("atomic_max_indexed"),
                      .grad = {TILE_GRAD_ABSENT, TILE_GRAD_FULL},
                      .math = FIRST_INDEXED "t[c] where t[c] > a[x]", .special = WINNER,
-                     .adjoint_math = TO_WINNER, .run = {RUNS_BEST(atomic_max_indexed)},
+                     .adjoint_math = TO_WINNER, .run = {TILE_RUNS_ADD(atomic_max_indexed)},
                      .adjoint = adjoint_max_indexed},
     [AND] = {UPDATE("atomic_and"), .math = FIRST "a[at + c] & t[c]", .special = OUTSIDE,
-             .adjoint_math = NONE, .run = {RUNS_WORD(atomic_and)}},
+             .adjoint_math = NONE, .run = {TILE_RUNS_WORDS(atomic_and)}},
     [AND_INDEXED] = {UPDATE_INDEXED("atomic_and_indexed"), .math = FIRST_INDEXED "a[x] & t[c]",
                      .special = OUTSIDE, .adjoint_math = NONE,
-                     .run = {RUNS_WORD(atomic_and_indexed)}},
+                     .run = {TILE_RUNS_WORDS(atomic_and_indexed)}},
     [OR] = {UPDATE("atomic_or"), .math = FIRST "a[at + c] | t[c]", .special = OUTSIDE,
-            .adjoint_math = NONE, .run = {RUNS_WORD(atomic_or)}},
+            .adjoint_math = NONE, .run = {TILE_RUNS_WORDS(atomic_or)}},
     [OR_INDEXED] = {UPDATE_INDEXED("atomic_or_indexed"), .math = FIRST_INDEXED "a[x] | t[c]",
                     .special = OUTSIDE, .adjoint_math = NONE,
-                    .run = {RUNS_WORD(atomic_or_indexed)}},
+                    .run = {TILE_RUNS_WORDS(atomic_or_indexed)}},
     [XOR] = {UPDATE("atomic_xor"), .math = FIRST "a[at + c] ^ t[c]", .special = OUTSIDE,
-             .adjoint_math = NONE, .run = {RUNS_WORD(atomic_xor)}},
+             .adjoint_math = NONE, .run = {TILE_RUNS_WORDS(atomic_xor)}},
     [XOR_INDEXED] = {UPDATE_INDEXED("atomic_xor_indexed"), .math = FIRST_INDEXED "a[x] ^ t[c]",
                      .special = OUTSIDE, .adjoint_math = NONE,
-                     .run = {RUNS_WORD(atomic_xor_indexed)}},
+                     .run = {TILE_RUNS_WORDS(atomic_xor_indexed)}},
 };
 
 const tile_family tile_ops_atomic = {"atomic", OPS, ops};

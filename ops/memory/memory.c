@@ -3,6 +3,8 @@
  * attrs.n[0]: the indexed axis. Padding: attrs.real for floats, attrs.n[1] for the other types. */
 #include "ops/memory/memory_ops.h"
 
+#include <math.h>
+
 #include "core/adjoint.h"
 #include "core/array.h"
 #include "core/status.h"
@@ -295,7 +297,7 @@ bool tile_set_pad(const char *call, tile_param a, double pad, tile_attrs *attrs)
         attrs->real = pad;
         return true;
     }
-    if (!tile_dtype_holds(dtype, pad)) {
+    if (!tile_dtype_holds(dtype, pad) || (pad == 0 && signbit(pad))) {
         tile_builder_fail(b, TILE_E_ARGUMENT, "%s: pad is %.17g, which %s does not hold", call, pad,
                           tile_dtype_name(dtype));
         return false;

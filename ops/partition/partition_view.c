@@ -252,10 +252,6 @@ typedef struct access {
 
 static tile emit_load(const call *c, const access *a, tile_emission *e) {
     tile_builder *b = a->p.array.builder;
-    const tile_dtype dtype = tile_builder_array(b, a->p.array)->dtype;
-    if (a->pad == 0 && signbit(a->pad) && !tile_is_float(dtype))
-        return tile_builder_fail(b, TILE_E_ARGUMENT, "%s: pad is -0, which %s does not hold",
-                                 c->name, tile_dtype_name(dtype));
     if (!tile_set_pad(c->name, a->p.array, a->pad, &e->attrs)) return (tile){b, -1};
     e->has_shape = true;
     e->shape = a->p.shape;
