@@ -48,7 +48,7 @@ typedef struct tile_analysis {
     tile_field field;
     unsigned reads[TILE_PROGRAM_PARAMS]; /* per array parameter: bit per tile_access */
     uint64_t written;                    /* array parameters that are written */
-    uint64_t sized;      /* array parameters whose extents are asked for */
+    uint64_t sized;                      /* array parameters whose extents are asked for */
     uint64_t uniform;    /* array parameters with loads that count as uniform; when one of them is
                             also written under another name, no affine value can be trusted */
     uint64_t answered;   /* array parameters with additions or updates whose previous values

@@ -11,16 +11,16 @@
 static size_t write_place(const tile_runner *r, const tile_node *n, char *text, size_t room) {
     const char *file = n->file ? n->file : "?", *slash = strrchr(file, '/');
     const int length =
-        snprintf(text, room, "kernel %s, %s:%d, block (%lld, %lld, %lld): ",
-                 r->run->exe->program.name, slash ? slash + 1 : file, n->line,
-                 (long long)r->block[0], (long long)r->block[1], (long long)r->block[2]);
+        snprintf(text, room,
+                 "kernel %s, %s:%d, block (%lld, %lld, %lld): ", r->run->exe->program.name,
+                 slash ? slash + 1 : file, n->line, (long long)r->block[0], (long long)r->block[1],
+                 (long long)r->block[2]);
     return length < 0 ? 0 : (size_t)length < room ? (size_t)length : room - 1;
 }
 
 void tile_run_fail(tile_runner *r, const tile_node *n, const char *format, ...) {
     tile_run_error *e = r->run->error;
-    const int64_t order =
-        r->run->exe->program.reverse ? r->run->blocks - 1 - r->linear : r->linear;
+    const int64_t order = r->run->exe->program.reverse ? r->run->blocks - 1 - r->linear : r->linear;
     tile_context *ctx = r->run->exe->ctx;
     va_list args;
     r->failed = true;

@@ -117,7 +117,8 @@ typedef struct tile_rows tile_rows; /* the row plan: exec_rows.c */
 /* A within whose value is affine in the block indices, between ends that a launch fixes. */
 typedef struct tile_check {
     tile_affine value;
-    size_t uniform, low, high; /* places of flat values; uniform: TILE_NO_PLACE when there is none */
+    size_t uniform, low,
+        high; /* places of flat values; uniform: TILE_NO_PLACE when there is none */
 } tile_check;
 
 struct tile_executable {
@@ -158,9 +159,9 @@ typedef struct tile_run_state {
     int64_t blocks;
     bool may_fail;         /* some step may end in an execution error */
     tile_run_error *error; /* of the launch; any thread, under ctx->lock */
-    bool serial;     /* blocks run one after the other on the calling thread */
-    uint64_t logged; /* array parameters whose writes are committed in block order */
-    uint64_t summed; /* array parameters whose additions are summed over all blocks first */
+    bool serial;           /* blocks run one after the other on the calling thread */
+    uint64_t logged;       /* array parameters whose writes are committed in block order */
+    uint64_t summed;       /* array parameters whose additions are summed over all blocks first */
 } tile_run_state;
 
 /* One thread's part of it. */

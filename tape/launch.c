@@ -122,7 +122,8 @@ static bool repeats(const tile_kernel *kernel, const int64_t *grid) {
  * fails overwrites nothing. */
 static bool replaces(const launch *l, int k) {
     const tile_array *a = l->array[k];
-    if (l->may_fail || a->storage->exposed || (l->kernel->reads_after_write >> k & 1u)) return false;
+    if (l->may_fail || a->storage->exposed || (l->kernel->reads_after_write >> k & 1u))
+        return false;
     if ((l->kernel->reads >> k & 1u) && repeats(l->kernel, l->grid)) return false;
     if (!tile_array_is_whole(a)) return false;
     if (!tile_cover_is_whole(&l->kernel->stores[k], l->grid, a->shape.extent)) return false;

@@ -99,11 +99,11 @@ static void empty(tape *t) {
 
 tile_status tape_check_usable(const tape *t, const char *call) {
     TILE_CHECK(!t->broken, TILE_E_STATE, "%s: the tape failed before and must be reset", call);
-    TILE_CHECK(!t->failed, TILE_E_STATE,
-               "%s: record %d, a launch of kernel %s, ended in an execution error: the tape must be "
-               "reset",
-               call, (int)t->failed->number,
-               tile_executable_program(t->failed->kernel->forward)->name);
+    TILE_CHECK(
+        !t->failed, TILE_E_STATE,
+        "%s: record %d, a launch of kernel %s, ended in an execution error: the tape must be "
+        "reset",
+        call, (int)t->failed->number, tile_executable_program(t->failed->kernel->forward)->name);
     return TILE_OK;
 }
 
