@@ -184,8 +184,8 @@ class Ties : public PartitionGradTest {
 };
 
 TEST(PartitionTiesTest, TheFirstThatHoldsTheFinalValueWinsAndTheArrayBeforeAll) {
-    /* place 0: block 1 is the first with 5; place 1: the array has 5; place 2: block 0, then block 2
-     * is better; place 3: nobody beats the array */
+    /* place 0: block 1 is the first with 5; place 1: the array has 5; place 2: block 0, then
+     * block 2 is better; place 3: nobody beats the array */
     const Reals a0 = {1, 5, 0, 9}, t0 = {4, 5, 2, 1, 5, 5, 2, 1, 5, 4, 3, 9},
                 seeds = {1, 10, 100, 1000};
     for (int threads : {1, 2, 4}) {
