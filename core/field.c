@@ -119,6 +119,7 @@ static bool bounds_flat(const finder *f, const tile_node *n) {
 static bool check_write(finder *f, const tile_node *n) {
     if (n->op->indexed) return fail(f, "an indexed write");
     if (n->op->access == TILE_ACCESS_TAKE) return fail(f, "a take");
+    if (n->op->access == TILE_ACCESS_UPDATE) return fail(f, "an update");
     const tile_access_window w = tile_window_of_node(f->p, f->a, n);
     if (w.rank != f->field->rank) return fail(f, "written windows differ in rank");
     for (int d = 0; d < w.rank; d++) {

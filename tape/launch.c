@@ -410,8 +410,8 @@ static tile_status make_foreign(const launch *l, const tape *own, foreign_record
     return TILE_OK;
 }
 
-/* A record goes on its tape. What a launch that failed has written nobody can tell: the tape refuses
- * backward. */
+/* A record goes on its tape. Nobody can tell what a launch that failed has written: the tape
+ * refuses backward. */
 static void append(tape *t, tape_record *r, tile_status status) {
     note_written(r);
     tape_record_append(t, r);

@@ -149,13 +149,43 @@ static tile_status sweep(tape *t, int count, tile_array *const *array, tile_arra
     return TILE_OK;
 }
 
+/* The last op of a kernel that writes a parameter. */
+static const tile_node *last_write(const tile_kernel *kernel, int param) {
+    const tile_program *p = tile_executable_program(kernel->forward);
+    const tile_analysis *a = tile_executable_analysis(kernel->forward);
+    for (int32_t i = a->order_count - 1; i >= 0; i--) {
+        const tile_node *n = &p->node[a->order[i]];
+        if (n->op->access > TILE_ACCESS_LOAD && n->param == param) return n;
+    }
+    return NULL;
+}
+
+/* An array whose dtype has no gradient: what wrote it last says where. */
+static tile_status no_gradient(const tape *t, const char *call, int k, const tile_array *a) {
+    for (int32_t i = t->count - 1; i >= 0; i--) {
+        const tape_record *r = t->record[i];
+        for (int j = 0; r->kind == TAPE_LAUNCH && j < r->count; j++) {
+            if (!r->operand[j].written || r->operand[j].array->storage != a->storage) continue;
+            const tile_node *n = last_write(r->kernel, j);
+            const char *file = n->file ? n->file : "?", *slash = strrchr(file, '/');
+            return tile_fail(TILE_E_NO_ADJOINT,
+                             "%s: array %d is %s, wanted a float: kernel %s: op %s, made at "
+                             "%s:%d, wrote it and has no adjoint for it",
+                             call, k, tile_dtype_name(a->storage->dtype),
+                             tile_executable_program(r->kernel->forward)->name, n->op->name,
+                             slash ? slash + 1 : file, n->line);
+        }
+    }
+    return tile_fail(TILE_E_DTYPE, "%s: array %d is %s, wanted a float", call, k,
+                     tile_dtype_name(a->storage->dtype));
+}
+
 static tile_status check_one(const tape *t, const char *call, int k, const tile_array *a,
                              const tile_array *seed, bool seeded) {
     TILE_CHECK(a, TILE_E_ARGUMENT, "%s: array %d is NULL", call, k);
     TILE_CHECK(a->storage->ctx == t->ctx, TILE_E_ARGUMENT, "%s: array %d is of another context",
                call, k);
-    TILE_CHECK(tile_is_float(a->dtype), TILE_E_DTYPE, "%s: array %d is %s, wanted a float",
-               call, k, tile_dtype_name(a->dtype));
+    if (!tile_is_float(a->dtype)) return no_gradient(t, call, k, a);
     if (!seeded) {
         TILE_CHECK(tile_array_count(a) == 1, TILE_E_SHAPE, "%s: loss has %lld elements, expected 1",
                    call, (long long)tile_array_count(a));

@@ -49,8 +49,10 @@ TILE_API int64_t tape_length(const tape *record);
  * repeats  same bits on every run and for any number of threads
  * errors   TILE_E_STATE the tape is empty or its arrays have no gradient to compute, or no
  * requested
- *          gradient is reached by the loss; TILE_E_SHAPE loss has not one element; TILE_E_MEMORY.
- *          Nothing has changed then
+ *          gradient is reached by the loss; TILE_E_SHAPE loss has not one element; TILE_E_DTYPE,
+ *          TILE_E_NO_ADJOINT loss is no float (the latter names the op that wrote it);
+ *          TILE_E_MEMORY; TILE_E_EXECUTION a launch failed while it ran, and from then on
+ *          TILE_E_STATE until the tape is reset. Nothing has changed then
  */
 TILE_API tile_status tape_backward(tape *record, tile_array *loss) TILE_MUST_USE;
 
@@ -76,7 +78,7 @@ TILE_API tile_status tape_zero(tape *record) TILE_MUST_USE;
  * written again; arrays that it only reads are taken as they are now. Backward is of the new run.
  *
  * errors   TILE_E_STATE somebody else's launch wrote an array that the tape writes too, or an
- *          earlier failure; TILE_E_MEMORY; after a failure the tape must be reset
+ *          earlier failure; TILE_E_MEMORY; TILE_E_EXECUTION; after a failure the tape must be reset
  */
 TILE_API tile_status tape_replay(tape *record) TILE_MUST_USE;
 

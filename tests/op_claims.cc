@@ -62,9 +62,14 @@ bool has_any(const Problem &p) {
     return false;
 }
 
+/* How a tape refuses backward where there is no gradient. */
+bool is_refusal(tile_status status) {
+    return status == TILE_E_STATE || status == TILE_E_NO_ADJOINT;
+}
+
 Outcome sweep(const Problem &p, tile_dtype real, Place place, int threads, const Upstream &up) {
     Outcome run = Run(p, real, place, threads).backward(up);
-    if (run.status == TILE_E_STATE && !has_any(p)) {
+    if (is_refusal(run.status) && !has_any(p)) {
         run.status = TILE_OK;
         run.error = "";
     }
@@ -205,8 +210,11 @@ std::string refused(const Problem &p, tile_dtype dtype, tile_status status,
 } // namespace
 
 std::string check_dtypes(const tile_op *op) {
-    const Problem p = problems_of(op).front();
+    Problem p = problems_of(op).front();
     std::string message;
+    if (op->access && !op->run[TILE_F64]) /* its arrays are int64 */
+        for (Field &f : p.field)
+            if (f.name != "indices") f.dtype = kReal;
     for (int k = 0; k < TILE_DTYPES; k++) {
         const tile_dtype dtype = static_cast<tile_dtype>(k);
         const tile_status status = build_in(p, dtype, &message);
@@ -389,7 +397,7 @@ std::string check_memory(const Problem &p) {
     for (int64_t n = 1; n < 10000; n++) {
         const std::string what = "allocation " + std::to_string(n) + " fails";
         const Outcome got = Run(p, TILE_F64, Place::kOwned, 1).backward(up, n);
-        if (!got.status || (got.status == TILE_E_STATE && !has_any(p)))
+        if (!got.status || (is_refusal(got.status) && !has_any(p)))
             return compare_bits(p, "where no allocation failed", got, want)
                 .substr(0, got.status ? 0 : 500);
         if (got.status != TILE_E_MEMORY) return p.name + ": " + what + ": " + got.error;

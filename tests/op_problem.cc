@@ -29,7 +29,7 @@ double uniform(Random *random, double low, double high) {
     return static_cast<double>(static_cast<float>(low + (high - low) * u));
 }
 
-/* Distinct: each from a cell of its own, the middle half of it. */
+/* Each from a cell of its own, the middle half of it. */
 Reals distinct(Random *random, size_t n, double low, double high) {
     std::vector<size_t> cell(n);
     std::iota(cell.begin(), cell.end(), size_t{0});

@@ -65,6 +65,9 @@ uint64_t base_seed();
 Random random_for(const std::string &name);
 double uniform(Random *random, double low, double high);
 
+/* n numbers, no two of which are near one another. */
+Reals distinct(Random *random, size_t n, double low, double high);
+
 /* What the op's registration lacks to be tested; "" when nothing. */
 std::string missing_inputs(const tile_op *op);
 

@@ -302,6 +302,7 @@ double Run::loss(const Upstream &up, double *magnitude) {
     double sum = 0, size = 0;
     for (size_t k = 0; k < array_.size(); k++) {
         if (!is_written(p_.field[k]) || p_.field[k].role == Role::kConstant) continue;
+        if (!p_.field[k].real()) continue;
         const Memory &m = memory_[k];
         for (size_t i = 0; i < up.seed[k].size(); i++) {
             double y;

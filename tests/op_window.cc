@@ -33,6 +33,29 @@ bool reads(const tile_op *op) {
     return op->access == TILE_ACCESS_LOAD || op->access == TILE_ACCESS_TAKE;
 }
 
+/* The tile that is written, among the inputs: behind the indices. */
+int written_input(const tile_op *op) {
+    return op->indexed ? 1 : 0;
+}
+
+/* Whether a mask follows: it chooses what is taken or stored. */
+bool has_mask(const tile_op *op) {
+    return op->n_in > (op->indexed ? 1 : 0) + (reads(op) ? 0 : 1);
+}
+
+/* Two elements of three, others in the next block. */
+tile mask_of(tile_builder *b, tile_shape shape) {
+    tile n = tile_block_index(b, 0);
+    for (int d = 0; d < shape.rank; d++)
+        n = tile_add(n, tile_iota(b, TILE_I64, shape, d, tile_int(b, 0)));
+    return tile_expr("mod(n, 3) != 1", n);
+}
+
+/* An op that has no float kernel is tried on int64. */
+tile_dtype type_of(const tile_op *op) {
+    return op->run[TILE_F64] ? kReal : TILE_I64;
+}
+
 /* The array of pieces: one for each block, along a first axis of its own. */
 tile_shape pieces_shape(const Window &w) {
     tile_shape shape = {};
@@ -61,7 +84,18 @@ tile_shape piece_shape(const Window &w) {
 }
 
 void draw(Field *f, Random *random) {
+    for (size_t i = 0; !f->real() && i < f->count(); i++)
+        f->integer.push_back(static_cast<int64_t>((*random)()));
+    if (!f->real()) return;
     for (size_t i = 0; i < f->count(); i++) f->value.push_back(uniform(random, -2, 2));
+}
+
+/* Values that are compared with one another: differences must not pass a tie. */
+void draw_apart(Field *a, Field *t, Random *random) {
+    const Reals all = distinct(random, a->count() + t->count(), -2, 2);
+    const int64_t n = static_cast<int64_t>(a->count());
+    a->value.assign(all.begin(), all.begin() + n);
+    t->value.assign(all.begin() + n, all.end());
 }
 
 /* Reading ops: y = op(a), stored. Writing ops: op of t on a; what it gives back is stored. */
@@ -76,13 +110,16 @@ Problem window_problem(const tile_op *op, const Window &w) {
     a.shape = w.array;
     a.role = op->access == TILE_ACCESS_LOAD ? Role::kInput : Role::kState;
     a.grad = op->adjoint ? TILE_GRAD_FULL : TILE_GRAD_ABSENT;
+    a.dtype = type_of(op);
     draw(&a, &random);
-    p.field.push_back(a);
     other.name = reads(op) ? "y" : "t";
     other.shape = pieces_shape(w);
     other.role = reads(op) ? Role::kResult : Role::kInput;
-    if (!reads(op)) other.grad = op->grad[op->n_in - 1];
+    other.dtype = type_of(op);
+    if (!reads(op)) other.grad = op->grad[written_input(op)];
     if (!reads(op)) draw(&other, &random);
+    if (op->access == TILE_ACCESS_UPDATE && a.real()) draw_apart(&a, &other, &random);
+    p.field.push_back(a);
     p.field.push_back(other);
     if (op->indexed) {
         indices.name = "indices";
@@ -96,6 +133,7 @@ Problem window_problem(const tile_op *op, const Window &w) {
         previous.name = "previous";
         previous.role = Role::kConstant;
         previous.value.clear();
+        previous.integer.clear();
         p.field.push_back(previous);
     }
     double elements = static_cast<double>(other.count());
@@ -123,6 +161,7 @@ Problem window_problem(const tile_op *op, const Window &w) {
             e.in[e.n_in++] =
                 tile_reshape(tile_load(param[1], piece_shape(w), piece_of(b, w)), w.block);
         }
+        if (has_mask(op)) e.in[e.n_in++] = mask_of(b, w.block);
         const tile t = tile_emit(b, &e);
         const tile_param to = reads(op) ? param[1] : param.back();
         if (op->n_out) tile_store(to, tile_reshape(t, piece_shape(w)), piece_of(b, w));

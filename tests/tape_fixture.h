@@ -24,8 +24,8 @@ class TapeTest : public testing::Test {
   protected:
     enum { BLOCK = 4 }; /* elements a block of the small kernels */
 
-    explicit TapeTest(int threads = 1) {
-        const tile_context_options options = {threads, 0};
+    explicit TapeTest(int threads = 1, bool check = false) {
+        const tile_context_options options = {threads, 0, check};
         EXPECT_EQ(TILE_OK, tile_context_create(&options, &ctx)) << tile_last_error();
         record = new_tape();
     }

@@ -75,7 +75,8 @@ function check_declaration(    name, head) {
 
 function end_declaration() { check_declaration(); text = "" }
 
-FNR == 1 { in_block = in_comment = covered = continued = 0; text = ""; next }
+# The first comment says what the file is.
+FNR == 1 { in_comment = covered = continued = 0; text = ""; in_block = !/\*\//; next }
 
 in_block {
     check_field($0)

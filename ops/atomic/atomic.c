@@ -124,14 +124,13 @@ static tile emit_indexed(int op, const char *call, tile_param a, const tile *in,
     return tile_emit(a.builder, &e);
 }
 
-#define CALLS(name, id)                                                                    \
-    tile(tile_atomic_##name)(tile_param a, tile t, tile_offset at) {                       \
-        return emit(id, a, t, at);                                                         \
-    }                                                                                      \
-    tile(tile_atomic_##name##_indexed)(tile_param a, tile indices, tile t, tile_offset at, \
-                                       int axis) {                                         \
-        const tile in[] = {indices, t};                                                    \
-        return emit_indexed(id, "tile_atomic_" #name "_indexed", a, in, at, axis);         \
+#define CALLS(name, id)                                                                          \
+    tile(tile_atomic_##name)(tile_param a, tile t, tile_offset at) {                             \
+        return emit(id, a, t, at);                                                               \
+    }                                                                                            \
+    tile(tile_atomic_##name##_indexed)(tile_param a, tile i, tile t, tile_offset at, int axis) { \
+        return emit_indexed(id, "tile_atomic_" #name "_indexed", a, (const tile[]){i, t}, at,    \
+                            axis);                                                               \
     }
 
 CALLS(min, MIN)

@@ -108,7 +108,7 @@ TILE_API tile tile_atomic_add(tile_param a, tile t, tile_offset at);
  */
 TILE_API tile tile_atomic_add_indexed(tile_param a, tile indices, tile t, tile_offset at, int axis);
 
-/* tile_atomic_sub, tile_atomic_sub_indexed: subtract: tile_atomic_add, tile_atomic_add_indexed of -t.
+/* tile_atomic_sub, tile_atomic_sub_indexed: add -t, which subtracts.
  *
  *   previous[c] = a[x], then a[x] -= t[c]
  *   dt[c] -= da[x] inside; da is kept

@@ -10,8 +10,8 @@
  * padding in a load and are skipped in a write. An index of a tile that does not exist and, in the
  * plain form, a tile that sticks out are execution errors: the access touches nothing, the block
  * stops there, the other blocks run, and the error of the first such block comes out at the next
- * synchronisation (in checked mode at tile_launch, and nothing has changed). Nothing wraps, whatever
- * the index is.
+ * synchronisation (in checked mode at tile_launch, and nothing has changed). Nothing wraps,
+ * whatever the index is.
  *
  * What is written is first made a tile of the view: it is converted to the array's dtype, which has
  * to hold every value of its own (float32 to float64, say), and spread as NumPy does; its gradient
@@ -137,15 +137,14 @@ TILE_API void tile_partition_atomic_store(tile_partition p, tile t, tile_offset 
 TILE_API void tile_partition_atomic_store_masked(tile_partition p, tile t, tile_offset index,
                                                  tile_memory_order order, tile_thread_scope scope);
 
-/* tile_partition_atomic_add, tile_partition_atomic_sub: add to a tile, subtract from it; each with a
- * masked form.
+/* tile_partition_atomic_add, tile_partition_atomic_add_masked: add to a tile.
  *
- *   previous[c] = a[x], then a[x] += t[c] (sub: -=), x = index * step + c; masked: inside
- *   dt[c] += da[x] inside (sub: -=); da is kept
+ *   previous[c] = a[x], then a[x] += t[c], x = index * step + c; masked: inside
+ *   dt[c] += da[x] inside; da is kept
  *
  * in       a not bool; gives previous tile of the view's shape, 0 outside: a constant, a gradient
  *          that reaches it is dropped
- * special  integers wrap, also where the lowest one is subtracted
+ * special  integers wrap
  * repeats  same bits on every run and for any number of threads
  * errors   TILE_E_SHAPE, TILE_E_DTYPE; TILE_E_ARGUMENT an order or scope that is not allowed
  * source   CUDA Tile C++ API reference 13.5, partition_view
@@ -154,15 +153,24 @@ TILE_API tile tile_partition_atomic_add(tile_partition p, tile t, tile_offset in
                                         tile_memory_order order, tile_thread_scope scope);
 TILE_API tile tile_partition_atomic_add_masked(tile_partition p, tile t, tile_offset index,
                                                tile_memory_order order, tile_thread_scope scope);
+
+/* tile_partition_atomic_sub, tile_partition_atomic_sub_masked: subtract from it.
+ *
+ *   previous[c] = a[x], then a[x] -= t[c]; else as tile_partition_atomic_add
+ *   dt[c] -= da[x] inside; da is kept
+ *
+ * special  integers wrap; the lowest one is subtracted like any other
+ * errors   TILE_E_SHAPE, TILE_E_DTYPE; TILE_E_ARGUMENT an order or scope that is not allowed
+ * source   CUDA Tile C++ API reference 13.5, partition_view
+ */
 TILE_API tile tile_partition_atomic_sub(tile_partition p, tile t, tile_offset index,
                                         tile_memory_order order, tile_thread_scope scope);
 TILE_API tile tile_partition_atomic_sub_masked(tile_partition p, tile t, tile_offset index,
                                                tile_memory_order order, tile_thread_scope scope);
 
-/* tile_partition_atomic_min, tile_partition_atomic_max: the lesser, the greater of what a tile holds
- * and t; each with a masked form.
+/* tile_partition_atomic_min, tile_partition_atomic_min_masked: the lesser of a place and t.
  *
- *   previous[c] = a[x], then a[x] = t[c] where t[c] < a[x] (max: >), x = index * step + c
+ *   previous[c] = a[x], then a[x] = t[c] where t[c] < a[x], x = index * step + c; masked: inside
  *   dt += da for the element that a holds at the end, then da there = 0
  *
  * in       a of a float dtype, int32, int64, uint32 or uint64; gives previous as
@@ -176,15 +184,22 @@ TILE_API tile tile_partition_atomic_min(tile_partition p, tile t, tile_offset in
                                         tile_memory_order order, tile_thread_scope scope);
 TILE_API tile tile_partition_atomic_min_masked(tile_partition p, tile t, tile_offset index,
                                                tile_memory_order order, tile_thread_scope scope);
+
+/* tile_partition_atomic_max, tile_partition_atomic_max_masked: the greater, else the same.
+ *
+ *   previous[c] = a[x], then a[x] = t[c] where t[c] > a[x]
+ *
+ * errors   TILE_E_SHAPE, TILE_E_DTYPE; TILE_E_ARGUMENT an order or scope that is not allowed
+ * source   CUDA Tile C++ API reference 13.5, partition_view
+ */
 TILE_API tile tile_partition_atomic_max(tile_partition p, tile t, tile_offset index,
                                         tile_memory_order order, tile_thread_scope scope);
 TILE_API tile tile_partition_atomic_max_masked(tile_partition p, tile t, tile_offset index,
                                                tile_memory_order order, tile_thread_scope scope);
 
-/* tile_partition_atomic_and, tile_partition_atomic_or, tile_partition_atomic_xor: bit by bit; each
- * with a masked form.
+/* tile_partition_atomic_and, tile_partition_atomic_and_masked: bit by bit.
  *
- *   previous[c] = a[x], then a[x] = a[x] & t[c] (or: |, xor: ^), x = index * step + c
+ *   previous[c] = a[x], then a[x] = a[x] & t[c], x = index * step + c; masked: inside
  *
  * in       a of int32, int64, uint32 or uint64; gives previous as tile_partition_atomic_add
  * repeats  same bits on every run and for any number of threads
@@ -196,10 +211,28 @@ TILE_API tile tile_partition_atomic_and(tile_partition p, tile t, tile_offset in
                                         tile_memory_order order, tile_thread_scope scope);
 TILE_API tile tile_partition_atomic_and_masked(tile_partition p, tile t, tile_offset index,
                                                tile_memory_order order, tile_thread_scope scope);
+
+/* tile_partition_atomic_or, tile_partition_atomic_or_masked: the same with |.
+ *
+ *   previous[c] = a[x], then a[x] = a[x] | t[c], x = index * step + c; masked: inside
+ *
+ * errors   TILE_E_SHAPE, TILE_E_DTYPE; TILE_E_ARGUMENT an order or scope that is not allowed; no
+ *          gradient exists: TILE_E_NO_ADJOINT
+ * source   CUDA Tile C++ API reference 13.5, partition_view
+ */
 TILE_API tile tile_partition_atomic_or(tile_partition p, tile t, tile_offset index,
                                        tile_memory_order order, tile_thread_scope scope);
 TILE_API tile tile_partition_atomic_or_masked(tile_partition p, tile t, tile_offset index,
                                               tile_memory_order order, tile_thread_scope scope);
+
+/* tile_partition_atomic_xor, tile_partition_atomic_xor_masked: the same with ^.
+ *
+ *   previous[c] = a[x], then a[x] = a[x] ^ t[c], x = index * step + c; masked: inside
+ *
+ * errors   TILE_E_SHAPE, TILE_E_DTYPE; TILE_E_ARGUMENT an order or scope that is not allowed; no
+ *          gradient exists: TILE_E_NO_ADJOINT
+ * source   CUDA Tile C++ API reference 13.5, partition_view
+ */
 TILE_API tile tile_partition_atomic_xor(tile_partition p, tile t, tile_offset index,
                                         tile_memory_order order, tile_thread_scope scope);
 TILE_API tile tile_partition_atomic_xor_masked(tile_partition p, tile t, tile_offset index,

@@ -15,6 +15,7 @@ extern "C" {
 enum { TILE_ALL_AXES = 1 << 30 };
 #define TILE_AXES(...) tile_axes_of(TILE_SHAPE(__VA_ARGS__))
 
+/* tile_axes_of: the set of the axes that a shape lists, for TILE_AXES. */
 static inline unsigned tile_axes_of(tile_shape axes) {
     unsigned set = 0;
     int d;
