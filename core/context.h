@@ -25,7 +25,7 @@ struct tile_context {
     size_t pool_capacity; /* of buffers in the pool */
     tile_buffer *pool[TILE_POOL_CLASSES]; /* free buffers by size class */
     tile_status pending;                  /* an execution error not yet reported */
-    char pending_message[256];
+    char pending_message[512];
 
     tile_workers *workers;                   /* NULL: one thread */
     void *scratch;                           /* executor's arena, one part per thread; see exec */

@@ -252,11 +252,12 @@ tile_status tile_executable_reserve(tile_executable *exe, const tile_bound *boun
 
 tile_status tile_execute(tile_executable *exe, const tile_bound *bound) {
     tile_run_state run;
-    tile_run_error error = {.node = NULL};
+    tile_run_error error;
     tile_commit_size size;
     size_t stash;
     TILE_TRY(need_scratch(exe));
     TILE_TRY(begin(exe, bound, true, &run, &stash));
+    error.set = false;
     run.error = &error;
     if (!run.blocks) return TILE_OK;
     TILE_CHECK(bound->stash || !stash, TILE_E_STATE, "%s: no stash for kept values",

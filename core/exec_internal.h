@@ -133,12 +133,11 @@ typedef struct tile_slot_place {
 
 typedef struct tile_commit_log tile_commit_log;
 
-/* The first execution error of a launch, in block order (exec_fail.c). */
+/* The execution error of the first block that failed, in the order of effects. */
 typedef struct tile_run_error {
-    const tile_node *node; /* NULL: none */
-    int64_t number;        /* of its block, counted in the order of effects */
-    int64_t block[TILE_GRID_RANK];
-    char reason[160];
+    bool set;
+    int64_t order; /* of the block */
+    char message[400];
 } tile_run_error;
 
 typedef struct tile_run_state {
@@ -147,10 +146,10 @@ typedef struct tile_run_state {
     char *flat; /* arena of the flat plan */
     tile_slot_place *slot;
     int64_t blocks;
-    bool serial;     /* blocks run one after the other on the calling thread */
-    uint64_t logged; /* array parameters whose writes are committed in block order */
-    uint64_t summed; /* array parameters whose additions are summed over all blocks first */
-    tile_run_error *error;
+    bool serial;           /* blocks run one after the other on the calling thread */
+    uint64_t logged;       /* array parameters whose writes are committed in block order */
+    uint64_t summed;       /* array parameters whose additions are summed over all blocks first */
+    tile_run_error *error; /* of the launch; any thread, under ctx->lock */
 } tile_run_state;
 
 /* One thread's part of it. */
@@ -169,10 +168,14 @@ void tile_run_steps(tile_runner *r, const tile_plan *plan, int32_t first, int32_
 /* Runs blocks [first, end), counted in the order of effects. */
 void tile_run_blocks(tile_runner *r, int64_t first, int64_t end);
 
-/* Execution errors (exec_fail.c): notes that a node cannot do its work in the runner's block; tells
- * the context when the launch is over. The block goes on with what there is. */
-void tile_run_fail(const tile_runner *r, const tile_node *node, const char *format, ...)
+/* Execution errors (exec_fail.c) */
+
+/* Notes an execution error of the block at hand; other blocks go on. The sentence is
+ * "kernel K, FILE:LINE of the node, block (i, j, k): " and the format's text. */
+void tile_run_fail(tile_runner *r, const tile_node *node, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* When the launch is over: leaves what was noted with the context. */
 void tile_run_report(const tile_run_state *run);
 
 /* Policy (exec_policy.c) */
