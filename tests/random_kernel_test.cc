@@ -8,7 +8,7 @@
 
 namespace {
 
-enum { LANES = 4, WINDOW = 8, BLOCKS = 2, KERNELS = 200, DEPTH = 3 };
+enum { LANES = 4, WINDOW = 8, BLOCKS = 2, KERNELS = 600, DEPTH = 3 };
 
 /* One kernel y = f(x, y) of blocks with WINDOW elements each. Values stay small: every step is a
  * sine or a cosine and a part of what there was. */
