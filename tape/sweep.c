@@ -162,6 +162,9 @@ static const tile_node *last_write(const tile_kernel *kernel, int param) {
 
 /* An array whose dtype has no gradient: what wrote it last says where. */
 static tile_status no_gradient(const tape *t, const char *call, int k, const tile_array *a) {
+    TILE_CHECK(tile_dtype_valid(a->dtype), TILE_E_DTYPE,
+               "%s: array %d is %s: seed its float members, see tile_array_field", call, k,
+               tile_dtype_name(a->dtype));
     for (int32_t i = t->count - 1; i >= 0; i--) {
         const tape_record *r = t->record[i];
         for (int j = 0; r->kind == TAPE_LAUNCH && j < r->count; j++) {

@@ -298,6 +298,13 @@ TEST_F(ErrorsTest, CallsAfterTheFirstErrorAreHarmless) {
     tile_loop loop = tile_loop_begin(b, tile_int(b, 2), TILE_LIST(t));
     tile_loop_end(&loop, TILE_LIST(tile_expr("t*t + 1", t)));
     tile_store(p, tile_sum(loop.carried[0], TILE_ALL_AXES), TILE_AT_ZERO);
+    const tile_stack s = tile_stack_create(b, 4, TILE_F64);
+    tile go = tile_stack_push(s, t, t), slot;
+    tile_loop pops = tile_while_begin(b, go, tile_int(b, 2), TILE_LIST(t));
+    go = tile_stack_pop(s, TILE_SHAPE(4), &slot);
+    tile_while_end(&pops, tile_stack_count(s), TILE_LIST(tile_gather(t, slot, 0)));
+    tile_stack_clear(s);
+    tile_cumsum(tile_scatter_add(tile_scatter(t, slot, go, 0), t, t, 0), 0, 0);
     tile_atomic_add_indexed(p, t, t, TILE_AT_ZERO, 0);
     tile_concat(TILE_LIST(t, t), 0);
     tile_kernel *k = nullptr;

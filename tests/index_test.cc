@@ -1,5 +1,7 @@
 /* index_test.cc: gathers, scatters and running sums: lane functions against a plain loop over
  * coordinates, then gradients at duplicates and the errors. */
+#include <cmath>
+
 #include "tests/kernel_run.h"
 
 namespace {

@@ -78,6 +78,16 @@ class RandomProgram : public TapeTest {
             tile_loop_end(&loop, TILE_LIST(tile_expr("sin(c) + 0.2*c*x", c, x)));
             return loop.carried[0];
         });
+        while_ = map("while", [](tile x) {
+            tile_builder *b = x.builder;
+            const tile start = tile_sum(tile_mul(x, x), TILE_ALL_AXES);
+            tile_loop loop =
+                tile_while_begin(b, tile_expr("start > 0.2", start), tile_int(b, 90), TILE_LIST(x));
+            const tile c = loop.carried[0], d = tile_expr("0.7*sin(c) + 0.2*c*sin(x)", c, x);
+            const tile size = tile_sum(tile_mul(d, d), TILE_ALL_AXES);
+            tile_while_end(&loop, tile_expr("size > 0.2", size), TILE_LIST(d));
+            return loop.carried[0];
+        });
         walk_ = kernel("walk", [](tile_builder *b) {
             const tile_param p = tile_array_param(b, "x", TILE_F64, 1);
             const tile_param q = tile_array_param(b, "y", TILE_F64, 1);
@@ -136,7 +146,7 @@ class RandomProgram : public TapeTest {
         const tile_grid g = TILE_GRID(pick(3) ? 3 : 2);
         const double value = number();
         tape *second = second_;
-        switch (pick(19)) {
+        switch (pick(20)) {
         case 0: return tile_launch(record, map_, g, TILE_ARGS(x, y));
         case 1: return tile_launch(record, map_, g, TILE_ARGS(x, x));
         case 2: return tile_launch(record, update_, g, TILE_ARGS(x));
@@ -157,6 +167,7 @@ class RandomProgram : public TapeTest {
         case 16:
             return tape_axpy(record, value, slice(x, {1}, TILE_SHAPE(4)),
                              slice(x, {0}, TILE_SHAPE(4)));
+        case 18: return tile_launch(record, while_, g, TILE_ARGS(x, y));
         case 17: return tile_array_fill(slice(y, {1}, TILE_SHAPE(3)), value);
         default: return tile_launch(second, map_, g, TILE_ARGS(x, spare_));
         }
@@ -167,7 +178,7 @@ class RandomProgram : public TapeTest {
     std::vector<tile_array *> base_;
     tile_array *index_ = nullptr, *spare_ = nullptr;
     tile_kernel *map_, *update_, *combine_, *stencil_, *in_place_, *scatter_add_, *scatter_,
-        *gather_, *loop_, *walk_, *share_;
+        *gather_, *loop_, *while_, *walk_, *share_;
 };
 
 TEST_F(RandomProgram, HasTheGradientThatDifferencesGive) {

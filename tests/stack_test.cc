@@ -178,8 +178,8 @@ TEST_F(StackTest, NoGradientForWhatNobodyPopped) {
     EXPECT_EQ((Reals{0, 0, 0, weight(1), weight(0), 0}), gradient(k, TILE_GRID(1), x, Reals(2)));
 }
 
-/* Work that makes work: a value is split in two until it is small; the sum of what is left. How much
- * there is to do depends on the data, block by block. */
+/* Work that makes work: a value is split in two until it is small; the sum of what is left. How
+ * much there is to do depends on the data, block by block. */
 TEST_F(StackTest, WorkThatMakesWork) {
     for (int64_t lanes : {1, 3, 8}) {
         tile_kernel *k = kernel("split", [&](tile_builder *b) {
@@ -356,6 +356,37 @@ TEST_F(StackTest, RefusesTilesOfAnotherKernel) {
     const tile_stack none = tile_stack_create(nullptr, 4, TILE_F64);
     EXPECT_EQ(-1, tile_stack_count(none).id);
     EXPECT_EQ(-1, tile_stack_pop(none, TILE_SHAPE(1), nullptr).id);
+}
+
+/* Each allocation in turn fails while a kernel is built. */
+TEST_F(StackTest, MemoryThatRunsOutIsAnErrorEachTime) {
+    int64_t total = 0;
+    for (int64_t n = 1; n < 2000 && !total; n++) {
+        tile_kernel *k = nullptr;
+        tile_fail_allocation(n);
+        tile_builder *b = tile_kernel_begin(ctx, "step");
+        tile_status status = TILE_E_MEMORY;
+        if (b) {
+            const tile_param px = x_of(b), py = y_of(b);
+            const tile_stack s = tile_stack_create(b, 4, TILE_F64);
+            tile_stack_push(s, tile_load(px, TILE_SHAPE(4), TILE_AT_ZERO), all(b));
+            tile_loop loop =
+                tile_while_begin(b, positive(tile_stack_count(s)), tile_int(b, 4), TILE_NONE);
+            tile_store(py, tile_stack_pop(s, TILE_SCALAR, nullptr), TILE_AT(loop.index));
+            tile_while_end(&loop, positive(tile_stack_count(s)), TILE_NONE);
+            status = tile_kernel_end(b, &k);
+        }
+        tile_fail_allocation(0);
+        if (!status) {
+            total = n;
+            EXPECT_EQ((Reals{4, 3, 2, 1}), outcome(k, TILE_GRID(1), {1, 2, 3, 4}, Reals(4)));
+            tile_kernel_destroy(k);
+            continue;
+        }
+        ASSERT_EQ(TILE_E_MEMORY, status) << n << " " << tile_last_error();
+        ASSERT_EQ(nullptr, k);
+    }
+    EXPECT_GT(total, 20);
 }
 
 /* A stack that is made in a loop is empty in each iteration. */

@@ -151,7 +151,7 @@ const tile_op tile_index_ops[INDEX_OPS] = {
                      .grad = {TILE_GRAD_FULL, TILE_GRAD_ABSENT},
                      .math = "y = gather(x, indices) for the last of equal indices, 0 for the "
                              "others",
-                     .special = "the adjoint of scatter",
+                     .special = "0 where the index is outside of x; the adjoint of scatter",
                      .adjoint_math = "dx at the places = dy of the last index of a place",
                      .infer = infer_gather,
                      .run = {TILE_RUNS(gather_last)},

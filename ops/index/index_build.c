@@ -6,7 +6,8 @@
 
 /* Indices as int64; other dtypes are an error. */
 static tile as_indices(tile_builder *b, const char *call, tile indices) {
-    if (!tile_is_good(indices) || tile_dtype_of(indices) == TILE_I64) return indices;
+    if (!tile_is_good(indices) || indices.builder != b) return indices;
+    if (tile_dtype_of(indices) == TILE_I64) return indices;
     const tile_dtype dtype = tile_dtype_of(indices);
     if (dtype != TILE_I32)
         return tile_builder_fail(b, TILE_E_DTYPE, "%s: indices are %s, expected int32 or int64",
@@ -16,7 +17,7 @@ static tile as_indices(tile_builder *b, const char *call, tile indices) {
                                 .in = {indices},
                                 .has_dtype = true,
                                 .dtype = TILE_I64};
-    return tile_emit(indices.builder, &cast);
+    return tile_emit(b, &cast);
 }
 
 tile(tile_gather)(tile x, tile indices, int axis) {

@@ -8,9 +8,9 @@
 extern "C" {
 #endif
 
-/* A stack of a kernel that is being built. Copy it freely; each block of a launch has its own, empty
- * where tile_stack_create stands. A loop carries the stacks that were made before it. A lane is an
- * element, in row-major order, of the tile that is pushed or popped. */
+/* A stack of a kernel that is being built. Copy it freely; each block of a launch has its own,
+ * empty where tile_stack_create stands. A loop carries the stacks that were made before it. A lane
+ * is an element, in row-major order, of the tile that is pushed or popped. */
 typedef struct tile_stack {
     tile_builder *builder;
     int32_t state; /* the first of its states */
