@@ -60,8 +60,8 @@ typedef struct tile_emission {
 tile tile_emit(tile_builder *b, const tile_emission *emission);
 
 /* 16-bit floats (builder_promote.c). tile_emit_promoted: emits in float32 what has no kernel for
- * them; false: nothing of the kind, nothing was done. tile_infer_promoted: the shape rule of such an
- * emission. tile_widened: t, or t cast to float32 where it is of a 16-bit float. */
+ * them; false: nothing of the kind, nothing was done. tile_infer_promoted: the shape rule of such
+ * an emission. tile_widened: t, or t cast to float32 where it is of a 16-bit float. */
 bool tile_emit_promoted(tile_builder *b, const tile_emission *emission, tile *result);
 tile_status tile_infer_promoted(tile_infer *in) TILE_MUST_USE;
 tile tile_widened(tile t);

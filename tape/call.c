@@ -93,9 +93,8 @@ static tile_status hand_all(tape *t, const tape_record *r, handed *h) {
         h->dreads[k] = NULL;
         if (!o->use->adjoint || !o->use->active) continue;
         const tape_elements e = tape_adjoint_of(o->use, o->array);
-        TILE_TRY(
-            hand(h, tape_stand_in(t->ctx, o->array->shape, &e, o->use->adjoint, &h->dreads[k]),
-                 &h->dreads[k]));
+        TILE_TRY(hand(h, tape_stand_in(t->ctx, o->array->shape, &e, o->use->adjoint, &h->dreads[k]),
+                      &h->dreads[k]));
     }
     return TILE_OK;
 }

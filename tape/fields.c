@@ -143,15 +143,16 @@ void tape_zero_adjoint(const tape_use *use, const tile_array *array) {
 tile_status tape_stand_in(tile_context *ctx, tile_shape shape, const tape_elements *e,
                           tile_buffer *buffer, tile_array **stand_in) {
     tile_storage *storage;
-    const int64_t offset = ((const char *)e->at - (const char *)buffer->data) /
-                           (int64_t)tile_dtype_size(e->dtype);
+    const int64_t offset =
+        ((const char *)e->at - (const char *)buffer->data) / (int64_t)tile_dtype_size(e->dtype);
     tile_buffer_hold(buffer);
     const tile_status made = tile_storage_create(ctx, e->dtype, buffer->bytes, buffer, &storage);
     if (made) {
         tile_buffer_release(buffer);
         return made;
     }
-    const tile_status status = tile_array_over(storage, e->dtype, shape, e->stride, offset, stand_in);
+    const tile_status status =
+        tile_array_over(storage, e->dtype, shape, e->stride, offset, stand_in);
     tile_storage_release(storage);
     return status;
 }

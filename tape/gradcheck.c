@@ -304,24 +304,28 @@ static bool rounds_to_half(const tile_program *p) {
 }
 
 /* The steps between 16-bit numbers are larger than any difference that would tell. */
-static tile_status check_halves(const tape *t) {
-    for (int32_t i = 0; i < t->count; i++) {
-        const tape_record *r = t->record[i];
-        const tile_program *p = r->kernel ? tile_executable_program(r->kernel->forward) : NULL;
-        for (int32_t k = 0; k < r->count; k++) {
-            const tape_operand *o = &r->operand[k];
-            const bool half = o->array && tile_is_half(o->array->dtype);
-            TILE_CHECK(
-                !half || !o->use->active, TILE_E_DTYPE,
-                "tape_gradcheck: array %s of record %d (%s) is %s, wanted float32 or float64",
-                p ? p->param[k].name : "", (int)i, p ? p->name : "a call",
-                tile_dtype_name(o->array->dtype));
-        }
-        TILE_CHECK(!p || !r->plan || !rounds_to_half(p), TILE_E_DTYPE,
-                   "tape_gradcheck: kernel %s of record %d rounds to 16 bits, wanted float32 or "
-                   "float64 throughout",
-                   p->name, (int)i);
+static tile_status check_record(const tape_record *r) {
+    const tile_program *p = r->kernel ? tile_executable_program(r->kernel->forward) : NULL;
+    for (int32_t k = 0; k < r->count; k++) {
+        const tape_operand *o = &r->operand[k];
+        if (!o->array || !o->use->active || !tile_is_half(o->array->dtype)) continue;
+        const char *dtype = tile_dtype_name(o->array->dtype);
+        TILE_CHECK(!p, TILE_E_DTYPE,
+                   "tape_gradcheck: array %s of record %lld (%s) is %s, wanted float32 or float64",
+                   p->param[k].name, (long long)r->number, p->name, dtype);
+        return tile_fail(TILE_E_DTYPE,
+                         "tape_gradcheck: array %d of record %lld is %s, wanted float32 or float64",
+                         (int)k, (long long)r->number, dtype);
     }
+    TILE_CHECK(!p || !r->plan || !rounds_to_half(p), TILE_E_DTYPE,
+               "tape_gradcheck: kernel %s of record %lld rounds to 16 bits, wanted float32 or "
+               "float64 throughout",
+               p->name, (long long)r->number);
+    return TILE_OK;
+}
+
+static tile_status check_halves(const tape *t) {
+    for (int32_t i = 0; i < t->count; i++) TILE_TRY(check_record(t->record[i]));
     return TILE_OK;
 }
 

@@ -260,9 +260,8 @@ static tile_status check(const job *j, bool any_dtype) {
         TILE_CHECK(any_dtype || tile_is_float(a->dtype), TILE_E_DTYPE,
                    "%s: %s is %s, wanted a float dtype", r->call, r->names[k],
                    tile_dtype_name(a->dtype));
-        TILE_CHECK(a->dtype == first->dtype, TILE_E_DTYPE,
-                   "%s: %s is %s, %s is %s", r->call, r->names[k],
-                   tile_dtype_name(a->dtype), r->names[0],
+        TILE_CHECK(a->dtype == first->dtype, TILE_E_DTYPE, "%s: %s is %s, %s is %s", r->call,
+                   r->names[k], tile_dtype_name(a->dtype), r->names[0],
                    tile_dtype_name(first->dtype));
         TILE_CHECK(tile_shape_equal(a->shape, first->shape), TILE_E_SHAPE, "%s: %s is %s, %s is %s",
                    r->call, r->names[k], tile_shape_text(a->shape, text[0]), r->names[0],
@@ -393,8 +392,8 @@ static tile_status check_result(const job *j, const tile_array *result) {
     char text[TILE_SHAPE_TEXT];
     TILE_CHECK(result, TILE_E_ARGUMENT, "%s: result is NULL", call);
     const tile_dtype dtype = result->dtype;
-    TILE_CHECK(dtype == x->dtype || dtype == tile_wide_dtype(x->dtype),
-               TILE_E_DTYPE, "%s: result is %s, x is %s", call, tile_dtype_name(dtype),
+    TILE_CHECK(dtype == x->dtype || dtype == tile_wide_dtype(x->dtype), TILE_E_DTYPE,
+               "%s: result is %s, x is %s", call, tile_dtype_name(dtype),
                tile_dtype_name(x->dtype));
     TILE_CHECK(tile_array_count(result) == 1, TILE_E_SHAPE, "%s: result is %s, wanted one element",
                call, tile_shape_text(result->shape, text));
@@ -424,8 +423,8 @@ static tile_status add_up(job *j, tile_array *result) {
     tile_array *sums;
     tile_shape blocks = {.rank = axes_of(shape.rank)};
     for (int g = 0; g < blocks.rank; g++) blocks.extent[g] = grid.blocks[g];
-    TILE_TRY(tile_array_create(result->storage->ctx, tile_wide_dtype(result->dtype),
-                               blocks, &sums));
+    TILE_TRY(
+        tile_array_create(result->storage->ctx, tile_wide_dtype(result->dtype), blocks, &sums));
     j->sums = sums;
     tile_status status = launch(j, grid);
     job next = {.record = j->record, .what = SUM, .array = {sums}};

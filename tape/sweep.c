@@ -198,9 +198,8 @@ static tile_status check_one(const tape *t, const char *call, int k, const tile_
     TILE_CHECK(seed, TILE_E_ARGUMENT, "%s: seed %d is NULL", call, k);
     TILE_CHECK(seed->storage->ctx == t->ctx, TILE_E_ARGUMENT, "%s: seed %d is of another context",
                call, k);
-    TILE_CHECK(seed->dtype == a->dtype, TILE_E_DTYPE,
-               "%s: seed %d is %s, its array is %s", call, k, tile_dtype_name(seed->dtype),
-               tile_dtype_name(a->dtype));
+    TILE_CHECK(seed->dtype == a->dtype, TILE_E_DTYPE, "%s: seed %d is %s, its array is %s", call, k,
+               tile_dtype_name(seed->dtype), tile_dtype_name(a->dtype));
     TILE_CHECK(tile_shape_equal(seed->shape, a->shape), TILE_E_SHAPE,
                "%s: seed %d is %s, its array is %s", call, k, tile_shape_text(seed->shape, text[0]),
                tile_shape_text(a->shape, text[1]));

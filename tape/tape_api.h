@@ -218,9 +218,9 @@ typedef struct tape_check_report {
  * precision. Arrays and gradients are as before afterwards.
  *
  * in       what: TAPE_CHECK_... bits
- * errors   those of tape_backward and tape_replay; TILE_E_DTYPE an array that carries a gradient, or
- *          a value that a kernel rounds, is of a 16-bit float: differences of its steps say nothing;
- *          a wrong gradient is not an error but a report
+ * errors   those of tape_backward and tape_replay; TILE_E_DTYPE an array that carries a gradient,
+ *          or a value that a kernel rounds, is of a 16-bit float: differences of its steps say
+ *          nothing; a wrong gradient is not an error but a report
  */
 TILE_API tile_status tape_gradcheck(tape *record, tile_array *loss, unsigned what,
                                     tape_check_report *report) TILE_MUST_USE;

@@ -1,5 +1,5 @@
-/* half_test.cc: the 16-bit floats' conversions, over all 65536 patterns of each: values, rounding at
- * and around every midpoint, specials. What they should be is worked out from the exponent and the
+/* half_test.cc: the 16-bit floats' conversions, over all 65536 patterns of each: values, rounding
+ * at and around every midpoint, specials. What they should be is worked out from exponent and
  * mantissa with ldexp and rint. */
 #include <gtest/gtest.h>
 

@@ -315,8 +315,8 @@ class Maker {
         } else if (choose_->chance(2)) {
             tile_partition_store_masked(p, value_for(window_shape(slot)), index);
         } else {
-            tile_partition_atomic_sub_masked(p, value_for(window_shape(slot)), index, TILE_ORDER_RELAXED,
-                                             TILE_SCOPE_DEVICE);
+            tile_partition_atomic_sub_masked(p, value_for(window_shape(slot)), index,
+                                             TILE_ORDER_RELAXED, TILE_SCOPE_DEVICE);
         }
     }
     void choose_elements() {

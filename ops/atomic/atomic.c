@@ -40,7 +40,6 @@ static void adjoint_max_indexed(tile_adjoint *adjoint) {
     adjoint_best(adjoint, "greater", true);
 }
 
-
 #define UPDATE(id)                                                                                \
     .name = id, .kind = TILE_OP_COOPERATIVE, .access = TILE_ACCESS_UPDATE, .n_in = 1, .n_out = 1, \
     .key = TILE_KEY_IN0, .infer = infer_update
