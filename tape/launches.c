@@ -298,7 +298,7 @@ static tile_status launch(const job *j, tile_grid grid) {
     const tile_array *first = j->array[0];
     const ready like = {.what = j->what,
                         .dtype = first->dtype,
-                        .result = (j->sums ? j->sums : first)->storage->dtype,
+                        .result = (j->sums ? j->sums : first)->dtype,
                         .rank = first->shape.rank,
                         .width = j->width};
     tile_kernel *kernel;

@@ -174,13 +174,13 @@ static tile_status no_gradient(const tape *t, const char *call, int k, const til
             return tile_fail(TILE_E_NO_ADJOINT,
                              "%s: array %d is %s, wanted a float: kernel %s: op %s, made at "
                              "%s:%d, wrote it and has no adjoint for it",
-                             call, k, tile_dtype_name(a->storage->dtype),
+                             call, k, tile_dtype_name(a->dtype),
                              tile_executable_program(r->kernel->forward)->name, n->op->name,
                              slash ? slash + 1 : file, n->line);
         }
     }
     return tile_fail(TILE_E_DTYPE, "%s: array %d is %s, wanted a float", call, k,
-                     tile_dtype_name(a->storage->dtype));
+                     tile_dtype_name(a->dtype));
 }
 
 static tile_status check_one(const tape *t, const char *call, int k, const tile_array *a,

@@ -1,4 +1,4 @@
-/* product_main.cc: every op with every type, rank, offset, index and padding, on 1 and 3 threads. */
+/* product_main.cc: every op with every type, rank, offset, index, padding, on 1 and 3 threads. */
 #include "tests/product.h"
 
 int main() {
