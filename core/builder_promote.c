@@ -6,10 +6,13 @@
 #include "core/builder.h"
 #include "core/status.h"
 
+/* A result type that is wanted and does not exist is the shape rule's to refuse; one that is not
+ * asked for is the first operand's. */
 static bool has_kernel(const tile_op *op, const tile_dtype *in, tile_dtype want) {
-    if (op->kind == TILE_OP_ELEMENTWISE) return op->strip && op->strip(op, in, want);
-    const tile_dtype key = op->key == TILE_KEY_OUT0 ? want : in[op->key == TILE_KEY_IN1];
-    return tile_dtype_valid(key) && op->run[key];
+    const bool asked = op->key != TILE_KEY_OUT0 || tile_dtype_valid(want);
+    if (op->kind == TILE_OP_ELEMENTWISE) return !asked || op->strip(op, in, want);
+    if (op->key == TILE_KEY_OUT0) return op->run[asked ? want : in[0]];
+    return op->run[in[op->key == TILE_KEY_IN1]];
 }
 
 /* The 16-bit float that the op is to be computed for, or TILE_DTYPES. Ops on arrays take their

@@ -315,6 +315,8 @@ TEST_F(HalfKernelTest, MixedAndMissingTypesAreRefusedByTheirNames) {
                 const tile n = tile_int(b, 1);
                 tile_random_uniform(n, n, n, TILE_I8);
             });
+    refuses(TILE_E_DTYPE, "tile_cast: dtype is 99",
+            [&](tile_builder *b) { tile_cast(full(b, TILE_F16), static_cast<tile_dtype>(99)); });
     refuses(TILE_E_ARGUMENT, "value is 128, which int8 does not hold",
             [&](tile_builder *b) { tile_full(b, TILE_I8, TILE_SHAPE(1), 128); });
     refuses(TILE_E_ARGUMENT, "pad is -1, which uint16 does not hold", [&](tile_builder *b) {
