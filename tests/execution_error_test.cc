@@ -164,6 +164,28 @@ TEST(ExecutionErrorThreadsTest, TheSameSentenceAndTheSameBits) {
         }
 }
 
+/* Additions of all blocks to one place are summed apart first, but not where a block may not get
+ * to its addition. */
+TEST_F(ExecutionErrorTest, ASumToWhichFewBlocksCome) {
+    std::vector<int32_t> numbers(200, 5);
+    tile_array *s = reals({-0.0});
+    tile_kernel *k = kernel("few", [](tile_builder *b) {
+        const tile_param n = tile_array_param(b, "n", TILE_I32, 1);
+        const tile_param s = tile_array_param(b, "s", TILE_F64, 1);
+        const tile i = tile_load(n, TILE_SCALAR, TILE_AT(tile_block_index(b, 0)));
+        tile_require(i, tile_int(b, 0), tile_int(b, 3), "number");
+        tile_atomic_add(s, tile_full(b, TILE_F64, TILE_SHAPE(1), 1), TILE_AT_ZERO);
+    });
+    ASSERT_EQ(TILE_OK, tile_launch(nullptr, k, TILE_GRID(200), TILE_ARGS(integers(numbers), s)));
+    expect_error(TILE_E_EXECUTION, "block (0, 0, 0)", tile_context_sync(ctx));
+    EXPECT_EQ(0, read(s)[0]);
+    EXPECT_TRUE(std::signbit(read(s)[0])) << "not even a zero was added";
+    numbers[150] = 2;
+    ASSERT_EQ(TILE_OK, tile_launch(nullptr, k, TILE_GRID(200), TILE_ARGS(integers(numbers), s)));
+    EXPECT_EQ(TILE_E_EXECUTION, tile_context_sync(ctx));
+    EXPECT_EQ((Reals{1}), read(s));
+}
+
 /* Long rows */
 
 /* y = 2 x in windows of 4, of blocks that are required to begin below end. */

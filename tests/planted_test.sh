@@ -81,8 +81,8 @@ plant "no field of the contract: error" \
     "sed -i 's/^ \* errors  /* error  /; s/^\* error/ * error/' $h"
 plant "has no field errors" "sed -i '/^ \* errors/d' $h"
 plant "tile_two: no block above it" "echo 'int tile_two(void);' >>ops/unary/unary_ops.h"
-plant "tile_two: no block above it" \
-    "printf '/* unary_ops.h: calls.\n * And more. */\n\nint tile_two(void);\n' >ops/unary/unary_ops.h"
+plant "unary_ops.h:4: tile_two: no block above it" \
+    "printf '/* unary_ops.h: calls.\n * More. */\n\nint tile_two(void);\n' >ops/unary/unary_ops.h"
 plant "no comment above a public declaration" "echo 'typedef struct tape tape;' >>$h"
 plant "no comment above a public macro" "sed -i '/^#endif/i #define TILE_MAX 6' $h"
 plant "more than 8 parameters" \
