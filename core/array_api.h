@@ -12,9 +12,9 @@ extern "C" {
 typedef struct tile_context_options {
     int threads;         /* worker threads, the caller counted; 0: TILE_THREADS, else all cores */
     size_t memory_limit; /* bytes of arrays, tapes and scratch together; 0: no limit */
-    size_t shared_bytes; /* shared memory of a block; 0: 227 KiB, the most of a CUDA device */
     bool check; /* checked mode: a launch that ends in an execution error has changed nothing, and
                    tile_launch returns the error; also by TILE_CHECK=1 in the environment */
+    size_t shared_bytes; /* shared memory of a block; 0: 227 KiB, the most of a CUDA device */
 } tile_context_options;
 
 /* tile_context_create: a CPU device with its worker threads.

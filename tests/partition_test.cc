@@ -559,7 +559,7 @@ TEST_F(PartitionErrorsTest, DtypesThatAnUpdateDoesNotKnow) {
     updates("atomic_xor: the array is bool" + bits, TILE_BOOL, (tile_partition_atomic_xor));
     updates("atomic_max: the array is uint8" + any, TILE_U8, (tile_partition_atomic_max));
     updates("atomic_min: the array is bool" + any, TILE_BOOL, (tile_partition_atomic_min_masked));
-    updates("atomic_add: bool has no addition", TILE_BOOL, (tile_partition_atomic_add));
+    updates("atomic_add: bool has no atomic addition", TILE_BOOL, (tile_partition_atomic_add));
 }
 
 TEST_F(PartitionErrorsTest, Views) {

@@ -1,6 +1,7 @@
 /* struct_test.cc: arrays of structs: types, views, kernels, gradients, errors. */
 #include <cstddef>
 
+#include "core/half.h"
 #include "core/struct_dtype.h"
 #include "tests/tape_fixture.h"
 
@@ -306,6 +307,122 @@ TEST_F(StructTest, AHostWriteCutsTheGradient) {
     for (size_t i = 2; i < 4; i++) EXPECT_EQ(2 * all[i].x[0] * (1 + all[i].m), dm[i]);
 }
 
+/* A stack of structs, carried through loops; a struct carried by a loop. */
+TEST_F(StructTest, LoopsCarryStructsAndStacksOfThem) {
+    tile_array *a = particles(swarm(4), true), *out = particles(swarm(4));
+    tile_kernel *k = kernel("reverse", [](tile_builder *b) {
+        const tile_param p = tile_array_param(b, "p", particle(), 1);
+        const tile_param q = tile_array_param(b, "q", particle(), 1);
+        const tile_stack s = tile_stack_create(b, 8, particle());
+        const tile yes = tile_full(b, TILE_BOOL, TILE_SCALAR, 1);
+        tile_loop fill = tile_loop_begin(b, tile_int(b, 2), TILE_NONE);
+        const tile at = tile_mul(fill.index, tile_int(b, 2));
+        tile_stack_push(s, tile_load(p, TILE_SHAPE(2), TILE_AT(at)), yes);
+        tile_loop_end(&fill, TILE_NONE);
+        tile first = tile_zeros(b, particle(), TILE_SHAPE(2));
+        tile_loop empty = tile_loop_begin(b, tile_int(b, 2), TILE_LIST(first));
+        const tile t = tile_stack_pop(s, TILE_SHAPE(2), nullptr);
+        tile_store(q, t, TILE_AT(tile_mul(empty.index, tile_int(b, 2))));
+        tile_loop_end(&empty, TILE_LIST(t));
+        tile_atomic_add(q, empty.carried[0], TILE_AT_ZERO);
+    });
+    ASSERT_EQ(TILE_OK, tile_launch(record, k, TILE_GRID(1), TILE_ARGS(a, out)))
+        << tile_last_error();
+    const std::vector<Particle> in = swarm(4), got = held(out);
+    EXPECT_EQ(in[3].m + in[1].m, got[0].m);
+    EXPECT_EQ(in[2].x[1] + in[0].x[1], got[1].x[1]);
+    EXPECT_EQ(in[3].kind, got[0].kind);
+    EXPECT_EQ(in[1].m, got[2].m);
+    EXPECT_EQ(in[0].id, got[3].id);
+    tile_array *m = field(out, "m"), *seed = reals({1, 2, 4, 8});
+    ASSERT_EQ(TILE_OK, tape_backward_seeds(record, 1, &m, &seed)) << tile_last_error();
+    EXPECT_EQ((Reals{2 + 8, 1 + 4, 2, 1}), grad(field(a, "m")));
+}
+
+TEST_F(StructTest, PartitionViewsOfStructs) {
+    tile_array *a = particles(swarm(5), true);
+    tile_kernel *k = kernel("swap", [](tile_builder *b) {
+        const tile_param p = tile_array_param(b, "p", particle(), 1);
+        const tile_partition v = tile_partition_view(p, TILE_SHAPE(2));
+        const tile one = tile_int(b, 1), zero = tile_int(b, 0), two = tile_int(b, 2);
+        const tile x = tile_partition_load(v, TILE_AT(zero));
+        const tile y = tile_partition_load_masked(v, TILE_AT(two), 0);
+        tile_partition_store(v, x, TILE_AT(one));
+        tile_partition_store_masked(v, x, TILE_AT(two));
+        tile_partition_atomic_add_masked(v, y, TILE_AT(zero), TILE_ORDER_RELAXED, TILE_SCOPE_BLOCK);
+    });
+    ASSERT_EQ(TILE_OK, tile_launch(record, k, TILE_GRID(1), TILE_ARGS(a))) << tile_last_error();
+    ASSERT_EQ(TILE_OK, tile_context_sync(ctx)) << tile_last_error();
+    const std::vector<Particle> in = swarm(5), got = held(a);
+    EXPECT_EQ(in[0].m + in[4].m, got[0].m);
+    EXPECT_EQ(in[1].x[0], got[1].x[0]); /* what lies outside is zero */
+    EXPECT_EQ(in[0].id, got[2].id);
+    EXPECT_EQ(in[1].kind, got[3].kind);
+    EXPECT_EQ(in[0].m, got[4].m);
+    tile_array *m = field(a, "m"), *seed = reals({1, 2, 4, 8, 16});
+    ASSERT_EQ(TILE_OK, tape_backward_seeds(record, 1, &m, &seed)) << tile_last_error();
+    EXPECT_EQ((Reals{1 + 4 + 16, 2 + 8, 0, 0, 1}), grad(m));
+}
+
+/* Adjoints of 16-bit members are summed in float32: 4096 times 2^-11 into a gradient of 1 would
+ * stay 1 if each were added by itself. */
+struct Half {
+    double w;
+    tile_f16 h;
+    int16_t tag;
+    float f;
+};
+
+TEST_F(StructTest, SixteenBitMembersAreSummedInFloat32) {
+    const tile_member members[] = {TILE_MEMBER(Half, w, TILE_F64), TILE_MEMBER(Half, h, TILE_F16),
+                                   TILE_MEMBER(Half, tag, TILE_I16),
+                                   TILE_MEMBER(Half, f, TILE_F32)};
+    tile_dtype dtype = TILE_DTYPES;
+    ASSERT_EQ(TILE_OK, tile_dtype_struct("half", sizeof(Half), 4, members, &dtype))
+        << tile_last_error();
+    std::vector<Half> all(3);
+    for (size_t i = 0; i < 3; i++)
+        all[i] = {2.0 + static_cast<double>(i), tile_f16_of_f32(static_cast<float>(i) + 1),
+                  static_cast<int16_t>(i), 0.5f};
+    tile_array *a = array(dtype, TILE_SHAPE(3)), *y = array(TILE_F32, TILE_SHAPE(4096));
+    ASSERT_EQ(TILE_OK, tile_array_write(a, all.data(), sizeof(Half) * 3));
+    ASSERT_EQ(TILE_OK, tile_array_request_grad(a)) << tile_last_error();
+    tile_kernel *k = kernel("spread", [dtype](tile_builder *b) {
+        const tile_param p = tile_array_param(b, "p", dtype, 1);
+        const tile_param q = tile_array_param(b, "q", TILE_F32, 1);
+        const tile t = tile_load(p, TILE_SCALAR, TILE_AT(tile_int(b, 1)));
+        const tile h = tile_cast(tile_field(t, "h"), TILE_F32);
+        const tile f = tile_field(t, "f"), w = tile_cast(tile_field(t, "w"), TILE_F32);
+        const tile v = tile_expr("h*f + w", h, f, w);
+        tile_store(q, tile_broadcast(v, TILE_SHAPE(64)), TILE_AT(tile_block_start(b, 0, 64)));
+        /* Written too, so that its adjoint is no gradient itself. */
+        tile_store(p, tile_with_field(t, "tag", tile_full(b, TILE_I16, TILE_SCALAR, 7)),
+                   TILE_AT(tile_int(b, 1)));
+    });
+    ASSERT_EQ(TILE_OK, tile_launch(record, k, TILE_GRID(64), TILE_ARGS(a, y))) << tile_last_error();
+    std::vector<float> up(4096, 0x1p-11f);
+    tile_array *seed = floats(up);
+    ASSERT_EQ(TILE_OK, tape_backward_seeds(record, 1, &y, &seed)) << tile_last_error();
+    std::vector<Half> got(3);
+    ASSERT_EQ(TILE_OK, tile_array_read(tile_array_grad(a), got.data(), sizeof(Half) * 3));
+    EXPECT_EQ(4096 * 0x1p-11 * 0.5, static_cast<double>(tile_f32_of_f16(got[1].h)));
+    EXPECT_EQ(4096 * 0x1p-11f * 2, got[1].f);
+    EXPECT_EQ(4096 * 0x1p-11, got[1].w);
+    EXPECT_EQ(0, got[1].tag);
+    EXPECT_EQ(0, tile_f16_of_f32(0).bits ^ got[0].h.bits);
+    EXPECT_EQ(0, got[2].w);
+    std::vector<Half> now(3);
+    ASSERT_EQ(TILE_OK, tile_array_read(a, now.data(), sizeof(Half) * 3));
+    EXPECT_EQ(7, now[1].tag);
+    EXPECT_EQ(all[1].w, now[1].w);
+    tape_call call = {};
+    call.read_count = 1;
+    call.reads = &a;
+    call.forward = [](void *, tile_array *const *, tile_array *const *) { return TILE_OK; };
+    expect_error(TILE_E_DTYPE, "array 0 is half with 16-bit floats",
+                 tape_record_call(record, &call));
+}
+
 tile_status double_m(void *, tile_array *const *reads, tile_array *const *writes) {
     std::vector<Particle> all(4);
     const tile_status status = tile_array_read(reads[0], all.data(), 4 * sizeof(Particle));
@@ -397,7 +514,8 @@ TEST_F(StructTest, ErrorsNameTheStruct) {
     expect_error(TILE_E_DTYPE, "array p is float64, expected particle", launch(step(), zeros(4)));
     tile_array *a = particles(swarm(4), true);
     ASSERT_EQ(TILE_OK, launch(step(), a));
-    expect_error(TILE_E_DTYPE, "array 0 is particle", tape_backward_seeds(record, 1, &a, &a));
+    expect_error(TILE_E_DTYPE, "array 0 is particle: seed its float members",
+                 tape_backward_seeds(record, 1, &a, &a));
     tile_array *retained = nullptr;
     expect_error(TILE_E_DTYPE, "array is particle", tape_retain(record, a, &retained));
     const tile_member ints[] = {TILE_MEMBER(Particle, id, TILE_I32)};

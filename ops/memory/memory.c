@@ -72,8 +72,8 @@ tile_status tile_infer_write(tile_infer *in) {
     TILE_CHECK(in->in_dtype[t] == in->array_dtype, TILE_E_DTYPE,
                "%s: the tile is %s, the array is %s", in->op->name,
                tile_dtype_name(in->in_dtype[t]), tile_dtype_name(in->array_dtype));
-    TILE_CHECK(in->op->access != TILE_ACCESS_ADD || in->array_dtype != TILE_BOOL, TILE_E_DTYPE,
-               "%s: bool has no addition", in->op->name);
+    TILE_CHECK(in->op->access != TILE_ACCESS_ADD || in->op->run[in->array_dtype], TILE_E_DTYPE,
+               "%s: %s has no atomic addition", in->op->name, tile_dtype_name(in->array_dtype));
     in->out_shape[0] = in->in_shape[t];
     in->out_dtype[0] = in->array_dtype;
     return TILE_OK;
