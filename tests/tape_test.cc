@@ -1464,4 +1464,36 @@ TEST(TapeMemory, AFailedLaunchIsNoUseOfItsArrays) {
     tile_context_destroy(ctx);
 }
 
+/* A window that does not move with the blocks: the last block's value stays and takes the gradient
+ * alone, though each block asks for its index. */
+TEST_F(TapeTest, BlocksThatStoreTheSamePlaces) {
+    tile_kernel *k = kernel("same_places", [](tile_builder *b) {
+        const tile_param x = tile_array_param(b, "x", TILE_F64, 1);
+        const tile_param y = tile_array_param(b, "y", TILE_F64, 1);
+        const tile block = tile_block_index(b, 0);
+        const tile n = tile_cast(block, TILE_F64);
+        const tile t = tile_load(x, TILE_SHAPE(3), TILE_AT_ZERO);
+        tile_store(y, tile_expr("t*t + n*t", t, n), TILE_AT(tile_mul(block, tile_int(b, 0))));
+    });
+    tile_array *x = active({1, 2, 3}), *y = zeros(3);
+    ASSERT_EQ(TILE_OK, tile_launch(record, k, TILE_GRID(4), TILE_ARGS(x, y)));
+    EXPECT_EQ((Reals{4, 10, 18}), read(y));
+    backward(sum(y));
+    EXPECT_EQ((Reals{5, 7, 9}), grad(x)); /* 2 x + 3 */
+}
+
+/* What the tape has not used is its own derivative. */
+TEST_F(TapeTest, ASeededArrayThatTheTapeHasNotUsed) {
+    tile_array *x = active({1, 2, 3}), *y = zeros(3), *other = active({5, 6}), *plain = zeros(2);
+    ASSERT_EQ(TILE_OK, launch(square(), x, y));
+    tile_array *seeds[] = {reals({1, 1, 1}), reals({7, 8}), reals({9, 9})};
+    tile_array *arrays[] = {y, other, plain};
+    ASSERT_EQ(TILE_OK, tape_backward_seeds(record, 3, arrays, seeds)) << tile_last_error();
+    EXPECT_EQ((Reals{2, 4, 6}), grad(x));
+    EXPECT_EQ((Reals{7, 8}), grad(other));
+    ASSERT_EQ(TILE_OK, tape_backward_seeds(record, 1, arrays + 1, seeds + 1));
+    EXPECT_EQ((Reals{14, 16}), grad(other));
+    EXPECT_EQ(TILE_E_STATE, tape_backward_seeds(record, 1, arrays + 2, seeds + 2));
+}
+
 } // namespace
