@@ -31,27 +31,34 @@ typedef struct tile_native_tap {
     int64_t row;
 } tile_native_tap;
 
+/* A loop over a row, made at a row offset ahead of the row at hand. */
 typedef struct tile_native_loop {
     int32_t level;
-    int64_t left, right, warm;
+    int64_t row, left, right, warm;
     int32_t line, line_count; /* in the plan's lists */
     int32_t tap, tap_count;
     int32_t iota, iota_count;
 } tile_native_loop;
 
-typedef struct tile_native_kept {
-    int32_t stage; /* -1: not kept */
+/* What becomes of an item. Home: the stage whose kept values it is computed from, at the same
+ * element and row, and from nothing else; when it is kept it is made there too, at that stage's
+ * row, which may be further ahead than its own. */
+typedef struct tile_native_item {
+    int32_t stage; /* kept: the stage that makes it; else -1 */
+    int32_t home;  /* or -1 */
+    int64_t x;     /* not kept: computed this far from the element at hand */
+    bool read;
+    uint64_t need; /* the stages that compute it */
     size_t place, pitch;
     int64_t height;
-} tile_native_kept;
+} tile_native_item;
 
 typedef struct tile_native_plan {
     const tile_executable *exe;
     tile_rows *rows; /* NULL: no loops over rows */
     tile_native_loop stage[TILE_STAGES_MAX];
     int32_t stage_count;
-    uint64_t *need;         /* per item: the stages that compute it */
-    tile_native_kept *kept; /* per item */
+    tile_native_item *item; /* per item of rows */
     tile_native_line *line;
     int32_t line_count, line_capacity;
     tile_native_tap *tap;
@@ -74,6 +81,12 @@ void tile_native_plan_clear(tile_native_plan *plan);
 
 /* The stages (native_plan.c). rows is cleared when the program is no case for it. */
 tile_status tile_native_plan_stages(tile_native_plan *plan) TILE_MUST_USE;
+
+/* The item that op k computes, or -1. */
+static inline int32_t tile_native_made(const tile_rows *rows, int32_t k) {
+    const tile_row_op *op = &rows->op[k];
+    return op->kind == TILE_ROW_STRIP && op->item >= 0 && op->run ? op->item : -1;
+}
 
 /* What a write of the row plan writes. */
 tile_row_operand tile_native_written(const tile_rows *rows, const tile_row_op *op);

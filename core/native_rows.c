@@ -16,7 +16,7 @@
     tile_grow(&(plan)->list, &(plan)->list##_capacity, (plan)->list##_count + 1, \
               sizeof *(plan)->list)
 
-enum { EXPRESSION = 160, ARGUMENT = EXPRESSION + 40 };
+enum { EXPRESSION = 160, ARGUMENT = EXPRESSION + 40, NAME = 32 };
 
 typedef struct writer {
     tile_native_writer *w;
@@ -28,6 +28,7 @@ typedef struct writer {
     int32_t *phase; /* per item: of the stage that is written, the loop after which it is there */
     bool *called;   /* per item: by a strip */
     bool *array;    /* per item: it is used in another loop than its own */
+    bool *several;  /* per item: others are the same value at other places */
     bool *flats;    /* per flat value: used */
     int32_t phases;
     bool blocks; /* the stage goes by blocks */
@@ -138,50 +139,106 @@ static bool is_along(const writer *b, const tile_row_item *item) {
     return rank > 0 && (item->node->attrs.n[0] >> (rank - 1) & 1);
 }
 
-static bool is_made(const writer *b, int32_t item) {
-    return b->plan->need[item] >> b->stage & 1;
-}
-
-static void print_strip(writer *b, const tile_row_operand *in, int32_t phase, const char *index,
-                        char to[EXPRESSION]) {
-    const tile_row_item *item = &b->rows->item[in->item];
-    const bool kept = b->plan->kept[in->item].stage >= 0;
-    const bool here = is_made(b, in->item) && in->row == item->high && !in->x;
-    if (here && b->phase[in->item] == phase && !b->called[in->item])
-        (void)snprintf(to, EXPRESSION, "v%d", (int)in->item);
-    else if (kept)
-        (void)snprintf(to, EXPRESSION, "kept_%d[%s]", (int)add_tap(b, in->item, in->row), index);
+/* v12: the value's number, and the item's where there are several of the value. */
+static const char *name_item(const writer *b, char kind, int32_t item, char name[NAME]) {
+    if (b->several[item])
+        (void)snprintf(name, NAME, "%c%d_%d", kind, (int)b->rows->item[item].value, (int)item);
     else
-        (void)snprintf(to, EXPRESSION, "a%d[x]", (int)in->item);
+        (void)snprintf(name, NAME, "%c%d", kind, (int)b->rows->item[item].value);
+    return name;
 }
 
-/* An operand as an expression in the loop of a phase. */
-static void print_operand(writer *b, const tile_row_operand *in, int32_t phase,
-                          char to[EXPRESSION]) {
+/* Operands */
+
+static bool is_made(const writer *b, int32_t item) {
+    return b->plan->item[item].need >> b->stage & 1;
+}
+
+static bool is_kept(const writer *b, int32_t item) {
+    return b->plan->item[item].stage >= 0;
+}
+
+static bool is_kept_here(const writer *b, int32_t item) {
+    return b->plan->item[item].stage == b->stage;
+}
+
+/* How far ahead of its own row an item is computed in this stage. */
+static int64_t rows_ahead(const writer *b, int32_t item) {
+    if (item < 0 || b->plan->item[item].home != b->stage) return 0;
+    return b->plan->stage[b->stage].row - b->rows->item[item].high;
+}
+
+/* Where an operand is read by an item (-1: by a write), relative to row and element at hand. */
+typedef struct spot {
+    int64_t row, x;
+    bool local; /* what the stage computes at this very element */
+} spot;
+
+static spot spot_of(writer *b, int32_t reader, const tile_row_operand *in) {
+    spot at = {.row = in->row + rows_ahead(b, reader), .x = in->x};
+    if (reader >= 0 && !is_kept(b, reader)) at.x += b->plan->item[reader].x;
+    if (in->item < 0) return at;
+    if (b->rows->item[in->item].kind != TILE_ROW_STRIP) {
+        if (rows_ahead(b, reader)) fail_with(b, TILE_E_STATE);
+        return at;
+    }
+    if (is_kept(b, in->item)) {
+        at.local = is_kept_here(b, in->item) && at.row == b->plan->stage[b->stage].row && !at.x;
+        return at;
+    }
+    at.local = true;
+    if (!is_made(b, in->item) || at.x != b->plan->item[in->item].x ||
+        at.row != b->rows->item[in->item].high + rows_ahead(b, in->item))
+        fail_with(b, TILE_E_STATE);
+    return at;
+}
+
+static void print_strip(writer *b, int32_t item, const spot *at, int32_t phase,
+                        char to[EXPRESSION]) {
+    char index[40], name[NAME];
+    print_index(b, at->x, index);
+    if (at->local && b->phase[item] == phase && !b->called[item])
+        (void)snprintf(to, EXPRESSION, "%s", name_item(b, 'v', item, name));
+    else if (is_kept(b, item))
+        (void)snprintf(to, EXPRESSION, "kept_%d[%s]", (int)add_tap(b, item, at->row), index);
+    else
+        (void)snprintf(to, EXPRESSION, "%s[x]", name_item(b, 'a', item, name));
+}
+
+static void print_load(writer *b, int32_t item, int64_t x, char to[EXPRESSION]) {
     char index[40], name[64];
-    print_index(b, in->x, index);
+    print_index(b, x, index);
+    const int32_t line = add_line(b, op_of_load(b, item), x);
+    if (b->status) return;
+    name_line(b, line, name);
+    if (b->plan->line[b->plan->stage[b->stage].line + line].single)
+        (void)snprintf(to, EXPRESSION, "%s", name);
+    else
+        (void)snprintf(to, EXPRESSION, "%s[%s]", name, index);
+}
+
+/* An operand as an expression in the loop of a phase (-1: for a call). */
+static void print_operand(writer *b, int32_t reader, const tile_row_operand *in, int32_t phase,
+                          char to[EXPRESSION]) {
+    const spot at = spot_of(b, reader, in);
+    char index[40];
+    to[0] = '\0';
     if (in->item < 0) {
         b->flats[in->flat] = true;
         (void)snprintf(to, EXPRESSION, "flat_%d", (int)in->flat);
         return;
     }
     const tile_row_item *item = &b->rows->item[in->item];
-    if (item->kind == TILE_ROW_STRIP) {
-        print_strip(b, in, phase, index, to);
-    } else if (item->kind == TILE_ROW_LOAD) {
-        const int32_t line = add_line(b, op_of_load(b, in->item), in->x);
-        if (b->status) return;
-        name_line(b, line, name);
-        if (b->plan->line[b->plan->stage[b->stage].line + line].single)
-            (void)snprintf(to, EXPRESSION, "%s", name);
-        else
-            (void)snprintf(to, EXPRESSION, "%s[%s]", name, index);
-    } else if (is_along(b, item)) {
+    print_index(b, at.x, index);
+    if (item->kind == TILE_ROW_STRIP)
+        print_strip(b, in->item, &at, phase, to);
+    else if (item->kind == TILE_ROW_LOAD)
+        print_load(b, in->item, at.x, to);
+    else if (is_along(b, item))
         (void)snprintf(to, EXPRESSION, "(int64_t)(start_%d + (uint64_t)(%s))",
                        (int)add_iota(b, in->item), index);
-    } else {
+    else
         (void)snprintf(to, EXPRESSION, "(int64_t)start_%d", (int)add_iota(b, in->item));
-    }
 }
 
 /* Phases */
@@ -192,16 +249,10 @@ static void types_of(const writer *b, const tile_row_item *item, tile_dtype in[T
         in[i] = b->p->value[tile_node_in(b->p, item->node, i)].dtype;
 }
 
-static int32_t made_by(const tile_rows *rows, int32_t k) {
-    const tile_row_op *op = &rows->op[k];
-    return op->kind == TILE_ROW_STRIP && op->item >= 0 && op->run ? op->item : -1;
-}
-
-static int32_t phase_of_operand(const writer *b, const tile_row_operand *in, bool to_call) {
+static int32_t phase_of_operand(writer *b, int32_t reader, const tile_row_operand *in) {
     if (in->item < 0 || b->rows->item[in->item].kind != TILE_ROW_STRIP) return 0;
-    const tile_row_item *item = &b->rows->item[in->item];
-    if (!is_made(b, in->item) || in->row != item->high || in->x) return 0;
-    return b->phase[in->item] + (b->called[in->item] && !to_call);
+    if (!spot_of(b, reader, in).local) return 0;
+    return b->phase[in->item] + (b->called[in->item] && !b->called[reader]);
 }
 
 /* A called op comes after the loop of its phase. */
@@ -209,7 +260,7 @@ static void find_phases(writer *b) {
     b->phases = 1;
     b->blocks = false;
     for (int32_t k = 0; k < b->rows->op_count; k++) {
-        const int32_t number = made_by(b->rows, k);
+        const int32_t number = tile_native_made(b->rows, k);
         if (number >= 0) b->array[number] = false;
         if (number < 0 || !is_made(b, number)) continue;
         const tile_row_item *item = &b->rows->item[number];
@@ -220,7 +271,7 @@ static void find_phases(writer *b) {
             !tile_native_function(NULL, item->node->op, in, dtype_of(b, number), name);
         b->phase[number] = 0;
         for (int32_t i = 0; i < item->n_in; i++) {
-            const int32_t phase = phase_of_operand(b, &item->in[i], b->called[number]);
+            const int32_t phase = phase_of_operand(b, number, &item->in[i]);
             if (phase > b->phase[number]) b->phase[number] = phase;
         }
         if (b->called[number]) b->blocks = true;
@@ -231,13 +282,13 @@ static void find_phases(writer *b) {
 
 static void note_array(writer *b, const tile_row_operand *in, int32_t phase, bool call) {
     if (in->item < 0 || b->rows->item[in->item].kind != TILE_ROW_STRIP) return;
-    if (b->plan->kept[in->item].stage >= 0) return;
+    if (is_kept(b, in->item)) return;
     if (call || b->called[in->item] || b->phase[in->item] != phase) b->array[in->item] = true;
 }
 
 static void find_arrays(writer *b) {
     for (int32_t k = 0; k < b->rows->op_count; k++) {
-        const int32_t number = made_by(b->rows, k);
+        const int32_t number = tile_native_made(b->rows, k);
         if (b->rows->op[k].writes && b->stage == b->plan->stage_count - 1) {
             const tile_row_operand in = tile_native_written(b->rows, &b->rows->op[k]);
             note_array(b, &in, b->phases - 1, false);
@@ -259,22 +310,23 @@ static void write_op(writer *b, int32_t number) {
     const tile_row_item *item = &b->rows->item[number];
     const tile_dtype out = dtype_of(b, number);
     tile_dtype in[TILE_OP_IN];
-    char name[64], operand[EXPRESSION];
+    char name[64], operand[EXPRESSION], value[NAME], array[NAME];
     types_of(b, item, in);
     (void)tile_native_function(b->w, item->node->op, in, out, name);
-    tile_text_add(b->out, "%sconst %s v%d = %s(", indent(b), tile_native_type(out), (int)number,
-                  name);
+    tile_text_add(b->out, "%sconst %s %s = %s(", indent(b), tile_native_type(out),
+                  name_item(b, 'v', number, value), name);
     for (int32_t i = 0; i < item->n_in; i++) {
-        print_operand(b, &item->in[i], b->phase[number], operand);
+        print_operand(b, number, &item->in[i], b->phase[number], operand);
         tile_text_add(b->out, i ? ", %s" : "%s", operand);
     }
     tile_text_add(b->out, "); /* %%%d: %s */\n", (int)item->value, item->node->op->math);
-    if (b->plan->kept[number].stage == b->stage)
-        tile_text_add(b->out, "%skept_%d[%s] = v%d;\n", indent(b),
-                      (int)add_tap(b, number, item->high), b->blocks ? "from + x" : "x",
-                      (int)number);
+    if (is_kept_here(b, number))
+        tile_text_add(b->out, "%skept_%d[%s] = %s;\n", indent(b),
+                      (int)add_tap(b, number, b->plan->stage[b->stage].row),
+                      b->blocks ? "from + x" : "x", value);
     else if (b->array[number])
-        tile_text_add(b->out, "%sa%d[x] = v%d;\n", indent(b), (int)number, (int)number);
+        tile_text_add(b->out, "%s%s[x] = %s;\n", indent(b), name_item(b, 'a', number, array),
+                      value);
 }
 
 /* All values first: an array may be read for one write and written by another. */
@@ -284,7 +336,7 @@ static void write_writes(writer *b) {
         const tile_row_op *op = &b->rows->op[k];
         if (!op->writes) continue;
         const tile_row_operand in = tile_native_written(b->rows, op);
-        print_operand(b, &in, b->phases - 1, operand);
+        print_operand(b, -1, &in, b->phases - 1, operand);
         tile_text_add(b->out, "%sconst %s w%d = %s;\n", indent(b),
                       tile_native_type(dtype_read(b, &in)), (int)k, operand);
     }
@@ -313,7 +365,7 @@ static void write_writes(writer *b) {
 static bool has_loop(const writer *b, int32_t phase) {
     if (phase == b->phases - 1 && b->stage == b->plan->stage_count - 1) return true;
     for (int32_t k = 0; k < b->rows->op_count; k++) {
-        const int32_t item = made_by(b->rows, k);
+        const int32_t item = tile_native_made(b->rows, k);
         if (item >= 0 && is_made(b, item) && b->phase[item] == phase && !b->called[item])
             return true;
     }
@@ -326,7 +378,7 @@ static void write_loop(writer *b, int32_t phase) {
     tile_text_add(b->out, "%s%s%sfor (int64_t x = 0; x < %s; x++) {\n", margin, TILE_NATIVE_LOOP,
                   margin, b->blocks ? "m" : "n");
     for (int32_t k = 0; k < b->rows->op_count; k++) {
-        const int32_t item = made_by(b->rows, k);
+        const int32_t item = tile_native_made(b->rows, k);
         if (item >= 0 && is_made(b, item) && b->phase[item] == phase && !b->called[item])
             write_op(b, item);
     }
@@ -337,10 +389,11 @@ static void write_loop(writer *b, int32_t phase) {
 /* Calls */
 
 /* An operand of a call: where it lies, or an array that is filled with it. */
-static void write_argument(writer *b, const tile_row_operand *in, int32_t i, char to[ARGUMENT]) {
+static void write_argument(writer *b, int32_t reader, int32_t i, char to[ARGUMENT]) {
+    const tile_row_operand *in = &b->rows->item[reader].in[i];
     char expression[EXPRESSION];
     const tile_row_item *item = in->item < 0 ? NULL : &b->rows->item[in->item];
-    print_operand(b, in, -1, expression);
+    print_operand(b, reader, in, -1, expression);
     /* "name[from + x - 2]" is a place in an array, "a7[x]" an array of the block. */
     char *index = strchr(expression, '[');
     if (index && item && item->kind != TILE_ROW_IOTA) {
@@ -349,7 +402,8 @@ static void write_argument(writer *b, const tile_row_operand *in, int32_t i, cha
         if (whole)
             (void)snprintf(to, ARGUMENT, "%s", expression);
         else
-            (void)snprintf(to, ARGUMENT, "&%s[from + (%lld)]", expression, (long long)in->x);
+            (void)snprintf(to, ARGUMENT, "&%s[from + (%lld)]", expression,
+                           (long long)spot_of(b, reader, in).x);
         return;
     }
     const char *type = tile_native_type(dtype_read(b, in));
@@ -362,7 +416,7 @@ static void write_argument(writer *b, const tile_row_operand *in, int32_t i, cha
 
 static void write_call(writer *b, int32_t number) {
     const tile_row_item *item = &b->rows->item[number];
-    char argument[TILE_OP_IN][ARGUMENT];
+    char argument[TILE_OP_IN][ARGUMENT], name[NAME];
     tile_dtype in[TILE_OP_IN];
     int32_t strip;
     types_of(b, item, in);
@@ -374,20 +428,21 @@ static void write_call(writer *b, int32_t number) {
     }
     tile_text_add(b->out, "        { /* %%%d = %s: %s */\n", (int)item->value, item->node->op->name,
                   item->node->op->math);
-    for (int32_t i = 0; i < item->n_in; i++) write_argument(b, &item->in[i], i, argument[i]);
+    for (int32_t i = 0; i < item->n_in; i++) write_argument(b, number, i, argument[i]);
     tile_text_add(b->out, "            const void *const in[] = {");
     for (int32_t i = 0; i < item->n_in; i++) tile_text_add(b->out, i ? ", %s" : "%s", argument[i]);
     tile_text_add(b->out, "};\n            c->strip[%d](in, ", (int)strip);
-    if (b->plan->kept[number].stage == b->stage)
-        tile_text_add(b->out, "&kept_%d[from]", (int)add_tap(b, number, item->high));
+    if (is_kept_here(b, number))
+        tile_text_add(b->out, "&kept_%d[from]",
+                      (int)add_tap(b, number, b->plan->stage[b->stage].row));
     else
-        tile_text_add(b->out, "a%d", (int)number);
+        tile_text_add(b->out, "%s", name_item(b, 'a', number, name));
     tile_text_add(b->out, ", m);\n        }\n");
 }
 
 static void write_calls(writer *b, int32_t phase) {
     for (int32_t k = 0; k < b->rows->op_count; k++) {
-        const int32_t item = made_by(b->rows, k);
+        const int32_t item = tile_native_made(b->rows, k);
         if (item >= 0 && is_made(b, item) && b->phase[item] == phase && b->called[item])
             write_call(b, item);
     }
@@ -447,15 +502,16 @@ static void write_head(writer *b, tile_text *out) {
 static void write_blocks_begin(writer *b) {
     enum { ARRAYS_MAX = 96 };
     int32_t arrays = 0;
+    char name[NAME];
     tile_text_add(b->out,
                   "    for (int64_t from = 0; from < n; from += TILE_BLOCK) {\n"
                   "        const int64_t m = n - from < TILE_BLOCK ? n - from : TILE_BLOCK;\n");
     for (int32_t k = 0; k < b->rows->op_count; k++) {
-        const int32_t item = made_by(b->rows, k);
-        if (item < 0 || !is_made(b, item) || b->plan->kept[item].stage == b->stage) continue;
+        const int32_t item = tile_native_made(b->rows, k);
+        if (item < 0 || !is_made(b, item) || is_kept_here(b, item)) continue;
         if (!b->array[item] && !b->called[item]) continue;
-        tile_text_add(b->out, "        %s a%d[TILE_BLOCK];\n", tile_native_type(dtype_of(b, item)),
-                      (int)item);
+        tile_text_add(b->out, "        %s %s[TILE_BLOCK];\n", tile_native_type(dtype_of(b, item)),
+                      name_item(b, 'a', item, name));
         if (++arrays > ARRAYS_MAX) fail_with(b, TILE_E_STATE);
     }
 }
@@ -492,12 +548,18 @@ tile_status tile_native_write_stages(tile_native_writer *w) {
                 .phase = tile_alloc(items * sizeof *b.phase),
                 .called = tile_alloc(items),
                 .array = tile_alloc(items),
+                .several = tile_alloc(items),
                 .flats = tile_alloc((size_t)rows->flat_count + 1)};
-    if (!b.phase || !b.called || !b.array || !b.flats) b.status = TILE_E_MEMORY;
+    if (!b.phase || !b.called || !b.array || !b.several || !b.flats) b.status = TILE_E_MEMORY;
+    for (int32_t k = 0; k < rows->item_count && !b.status; k++)
+        for (int32_t j = rows->item[k].next; j >= 0 && rows->item[k].kind == TILE_ROW_STRIP;
+             j = rows->item[j].next)
+            b.several[k] = b.several[j] = true;
     for (b.stage = 0; b.stage < w->plan->stage_count && !b.status; b.stage++) write_stage(&b);
     tile_free(b.phase);
     tile_free(b.called);
     tile_free(b.array);
+    tile_free(b.several);
     tile_free(b.flats);
     return b.status;
 }

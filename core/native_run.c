@@ -176,10 +176,11 @@ static void find_rings(const walker *w, const tile_native_loop *s, int64_t step)
     for (int32_t k = 0; k < s->tap_count; k++) {
         const tile_native_tap *t = &w->plan->tap[s->tap + k];
         const tile_row_item *item = &w->rows->item[t->item];
-        const tile_native_kept *kept = &w->plan->kept[t->item];
+        const tile_native_item *kept = &w->plan->item[t->item];
+        const int64_t left = w->begin + w->plan->stage[kept->stage].left;
         const int64_t turn = kept->height == 1 ? 0 : (step + t->row - item->low) % kept->height;
-        w->ring[s->tap + k] = w->kept + kept->place + (size_t)turn * kept->pitch -
-                              (w->begin + item->left) * (int64_t)item->size;
+        w->ring[s->tap + k] =
+            w->kept + kept->place + (size_t)turn * kept->pitch - left * (int64_t)item->size;
     }
 }
 
