@@ -127,6 +127,7 @@ typedef struct tile_row_job {
     tile_row_place *window;
     char **flat;  /* filled strips */
     bool *copied; /* per op: a load whose array changes before its last use */
+    bool *shared; /* per op: a load of what another op writes; NULL: nobody asks */
     bool reread;  /* some load comes after a write to the same elements */
     char *arenas;
     size_t arena_bytes;
@@ -140,7 +141,7 @@ typedef struct tile_row_job {
 tile_status tile_rows_plan_ops(const tile_executable *exe, bool joined,
                                tile_rows **rows) TILE_MUST_USE;
 
-/* Fills window, copied, reread, low, high of a job with run and rows, and room for the first two.
+/* Fills window, copied, shared, reread, low, high of a job with run and rows, and room for the lists.
  * false: the launch cannot run as rows. */
 bool tile_rows_begin(tile_row_job *job);
 

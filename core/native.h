@@ -8,6 +8,8 @@
 extern "C" {
 #endif
 
+enum { TILE_NATIVE_RIMS = 32 }; /* lines that reach over one end of a row; more go another way */
+
 typedef enum tile_native_state {
     TILE_NATIVE_WAITING, /* for the worker */
     TILE_NATIVE_READY,
@@ -36,7 +38,7 @@ void tile_native_drop(tile_native *native);
 
 /* The function of a step of the block plan, or NULL. */
 static inline tile_native_group tile_native_group_of(const tile_native *native, int32_t step) {
-    const int32_t group = native->plan.group[step];
+    const int32_t group = native->plan.group ? native->plan.group[step] : -1;
     return group < 0 ? NULL : native->group[group];
 }
 

@@ -8,19 +8,16 @@ enum {
     CALL_COST = 8,
     PANEL_MIN = 1024,
     PANEL_MAX = 16384,
-    SOME_STAGE = TILE_STAGES_MAX /* bit of a value that was just found to be kept */
+    ROUNDS = 64
 };
 static const int64_t RINGS_BYTES = 256 << 10; /* fit the second-level cache */
 
 typedef struct planner {
     tile_native_plan *plan;
-    tile_rows *rows;
-    int32_t *level, *cost; /* per item */
+    const tile_rows *rows;
+    int32_t *cost; /* per item */
+    bool grown;    /* something was kept that was not */
 } planner;
-
-static bool is_strip(const tile_rows *rows, const tile_row_operand *in) {
-    return in->item >= 0 && rows->item[in->item].kind == TILE_ROW_STRIP;
-}
 
 tile_row_operand tile_native_written(const tile_rows *rows, const tile_row_op *op) {
     if (!op->run) return op->in[0];
@@ -28,166 +25,143 @@ tile_row_operand tile_native_written(const tile_rows *rows, const tile_row_op *o
         .item = op->item, .flat = -1, .row = rows->item[op->item].high, .x = op->left};
 }
 
-/* Kept because of where they are read */
+/* Levels */
 
-static bool is_kept(const planner *b, int32_t item) {
-    return b->plan->item[item].stage >= 0;
+/* A kept operand that is read at the reader's own element may be made in the same loop; but not when
+ * the reader itself is read beside its element. apart: the level in that case. */
+static void raise_levels(planner *b, int32_t number, const tile_row_operand *in) {
+    if (!tile_native_is_strip(b->rows, in)) return;
+    tile_native_item *item = &b->plan->item[number];
+    const tile_native_item *from = &b->plan->item[in->item];
+    const bool beside = in->x || in->row != b->rows->item[number].high;
+    const int32_t apart = from->kept ? from->level + 1 : from->apart;
+    const int32_t level = beside ? apart : from->level;
+    if (level > item->level) item->level = level;
+    if (apart > item->apart) item->apart = apart;
 }
 
-static void keep(planner *b, int32_t item) {
-    b->plan->item[item].stage = 0;
-}
-
-/* Read x elements from the element at hand, or from one that is. */
-static void read_at(planner *b, const tile_row_operand *in, int64_t x) {
-    if (!is_strip(b->rows, in)) return;
-    tile_native_item *item = &b->plan->item[in->item];
-    x += in->x;
-    if (item->read && item->x != x) keep(b, in->item);
-    item->read = true;
-    item->x = x;
-}
-
-/* What is read at several rows, or beside the element at hand at several distances. */
-static void find_reads(planner *b) {
-    for (int32_t k = 0; k < b->rows->item_count; k++) b->plan->item[k].read = false;
-    for (int32_t k = b->rows->op_count - 1; k >= 0; k--) {
-        if (b->rows->op[k].writes) {
-            const tile_row_operand in = tile_native_written(b->rows, &b->rows->op[k]);
-            read_at(b, &in, 0);
-        }
-        const int32_t number = tile_native_made(b->rows, k);
-        if (number < 0) continue;
-        const tile_row_item *item = &b->rows->item[number];
-        if (item->high > item->low) keep(b, number);
-        if (is_kept(b, number)) b->plan->item[number].x = 0;
-        for (int32_t i = 0; i < item->n_in; i++) read_at(b, &item->in[i], b->plan->item[number].x);
-    }
-}
-
-/* Stages */
-
-/* The stage whose kept values an item is computed from, element by element; or -1. */
-static int32_t home_of(const planner *b, const tile_row_item *item) {
-    int32_t home = -1;
-    for (int32_t i = 0; i < item->n_in; i++) {
-        const tile_row_operand *in = &item->in[i];
-        if (in->item < 0) continue;
-        if (!is_strip(b->rows, in) || in->x || in->row != item->high) return -1;
-        const tile_native_item *from = &b->plan->item[in->item];
-        const int32_t stage = from->stage >= 0 ? from->stage : from->home;
-        if (stage < 0 || (home >= 0 && home != stage)) return -1;
-        home = stage;
-    }
-    return home;
-}
-
-static int32_t find_stage(tile_native_plan *plan, const tile_native_loop *want) {
-    for (int32_t k = 0; k < plan->stage_count; k++) {
-        const tile_native_loop *s = &plan->stage[k];
-        if (s->level == want->level && s->row == want->row && s->left == want->left &&
-            s->right == want->right && s->warm == want->warm)
-            return k;
-    }
-    if (plan->stage_count == TILE_STAGES_MAX - 1) return -1;
-    plan->stage[plan->stage_count] = *want;
-    return plan->stage_count++;
-}
-
-static bool find_stage_of(planner *b, int32_t number) {
+static void find_levels(planner *b) {
     tile_native_plan *plan = b->plan;
-    const tile_row_item *item = &b->rows->item[number];
-    b->level[number] = 0;
-    for (int32_t i = 0; i < item->n_in; i++) {
-        if (!is_strip(b->rows, &item->in[i])) continue;
-        const int32_t from = item->in[i].item, level = b->level[from] + is_kept(b, from);
-        if (level > b->level[number]) b->level[number] = level;
-    }
-    const int32_t home = plan->item[number].home = home_of(b, item);
-    if (!is_kept(b, number)) return true;
-    if (home >= 0) {
-        b->level[number] = plan->stage[home].level;
-        plan->item[number].stage = home;
-        return true;
-    }
-    const tile_native_loop want = {.level = b->level[number],
-                                   .row = item->high,
-                                   .left = item->left,
-                                   .right = item->right,
-                                   .warm = item->warm};
-    const int32_t stage = find_stage(plan, &want);
-    if (stage >= 0) plan->item[number].stage = stage;
-    return stage >= 0;
-}
-
-/* false: too many. The last stage is the one that writes. */
-static bool find_stages(planner *b) {
-    b->plan->stage_count = 0;
+    int32_t levels = 0;
     for (int32_t k = 0; k < b->rows->op_count; k++) {
         const int32_t number = tile_native_made(b->rows, k);
-        if (number >= 0 && !find_stage_of(b, number)) return false;
+        if (number < 0) continue;
+        tile_native_item *item = &plan->item[number];
+        item->level = item->apart = 0;
+        for (int32_t i = 0; i < b->rows->item[number].n_in; i++)
+            raise_levels(b, number, &b->rows->item[number].in[i]);
+        if (item->kept && item->level >= levels) levels = item->level + 1;
     }
-    b->plan->stage[b->plan->stage_count++] = (tile_native_loop){.level = INT32_MAX};
-    return true;
+    plan->stage_count = levels + 1;
+    if (plan->stage_count > TILE_STAGES_MAX) return;
+    for (int32_t s = 0; s <= levels; s++)
+        plan->stage[s] = (tile_native_loop){.row = s < levels ? INT64_MIN : 0};
+    for (int32_t k = 0; k < b->rows->item_count; k++) {
+        if (!plan->item[k].kept) continue;
+        tile_native_loop *s = &plan->stage[plan->item[k].level];
+        if (b->rows->item[k].high > s->row) s->row = b->rows->item[k].high;
+    }
 }
 
-static void swap_numbers(int32_t *stage, int32_t j) {
-    if (*stage == j)
-        *stage = j - 1;
-    else if (*stage == j - 1)
-        *stage = j;
-}
-
-/* In the order of their levels. */
-static void sort_stages(planner *b) {
-    tile_native_plan *plan = b->plan;
-    for (int32_t k = 1; k < plan->stage_count; k++)
-        for (int32_t j = k; j > 0 && plan->stage[j].level < plan->stage[j - 1].level; j--) {
-            const tile_native_loop other = plan->stage[j];
-            plan->stage[j] = plan->stage[j - 1];
-            plan->stage[j - 1] = other;
-            for (int32_t i = 0; i < b->rows->item_count; i++) {
-                swap_numbers(&plan->item[i].stage, j);
-                swap_numbers(&plan->item[i].home, j);
-            }
-        }
-}
-
-/* Where each item is computed */
+/* Needs: which stages compute an item */
 
 static void need(planner *b, const tile_row_operand *in, uint64_t stages) {
-    if (is_strip(b->rows, in) && !is_kept(b, in->item)) b->plan->item[in->item].need |= stages;
+    if (tile_native_is_strip(b->rows, in) && !b->plan->item[in->item].kept)
+        b->plan->item[in->item].need |= stages;
 }
 
-static bool is_shared(const planner *b, int32_t item) {
-    const uint64_t stages = b->plan->item[item].need;
-    return (stages & (stages - 1)) && b->cost[item] >= SHARED_COST;
-}
-
-/* grow: keeps what several stages would compute. true: something was kept that was not. */
-static bool find_needs(planner *b, bool grow) {
+static void find_needs(planner *b) {
     tile_native_plan *plan = b->plan;
-    bool grown = false;
-    for (int32_t k = 0; k < b->rows->item_count; k++) plan->item[k].need = 0;
+    for (int32_t k = 0; k < b->rows->item_count; k++) {
+        tile_native_item *item = &plan->item[k];
+        item->need = item->kept ? (uint64_t)1 << item->level : 0;
+    }
     for (int32_t k = b->rows->op_count - 1; k >= 0; k--) {
         if (b->rows->op[k].writes) {
             const tile_row_operand in = tile_native_written(b->rows, &b->rows->op[k]);
             need(b, &in, (uint64_t)1 << (plan->stage_count - 1));
         }
         const int32_t number = tile_native_made(b->rows, k);
-        if (number < 0) continue;
-        tile_native_item *item = &plan->item[number];
-        if (is_kept(b, number)) {
-            item->need = (uint64_t)1 << item->stage;
-        } else if (grow && is_shared(b, number)) {
-            keep(b, number);
-            item->need = (uint64_t)1 << SOME_STAGE;
-            grown = true;
-        }
-        for (int32_t i = 0; i < b->rows->item[number].n_in; i++)
-            need(b, &b->rows->item[number].in[i], item->need);
+        for (int32_t i = 0; number >= 0 && i < b->rows->item[number].n_in; i++)
+            need(b, &b->rows->item[number].in[i], plan->item[number].need);
     }
-    return grown;
+}
+
+/* Places */
+
+tile_native_spot tile_native_spot_of(const tile_native_plan *plan, int32_t stage, int32_t reader,
+                                     const tile_row_operand *in) {
+    tile_native_spot at = {.row = in->row, .x = in->x};
+    if (reader >= 0) {
+        const tile_native_item *by = &plan->item[reader];
+        at.ahead = by->kept ? plan->stage[stage].row - plan->rows->item[reader].high : by->ahead;
+        at.x += by->kept ? 0 : by->x;
+        at.row += at.ahead;
+    }
+    if (!tile_native_is_strip(plan->rows, in)) return at;
+    const tile_native_item *from = &plan->item[in->item];
+    at.local = !from->kept || (from->level == stage && !at.x && at.row == plan->stage[stage].row);
+    return at;
+}
+
+bool tile_native_find_places(tile_native_plan *plan, int32_t stage) {
+    const tile_rows *rows = plan->rows;
+    bool single = true;
+    for (int32_t k = 0; k < rows->item_count; k++) plan->item[k].x = INT64_MIN;
+    for (int32_t k = rows->op_count - 1; k >= 0; k--) {
+        const int32_t number = tile_native_made(rows, k);
+        const bool computed = number >= 0 && (plan->item[number].need >> stage & 1);
+        tile_row_operand written = {.item = -1};
+        if (rows->op[k].writes && stage == plan->stage_count - 1)
+            written = tile_native_written(rows, &rows->op[k]);
+        for (int32_t i = -1; i < (computed ? rows->item[number].n_in : 0); i++) {
+            const tile_row_operand *in = i < 0 ? &written : &rows->item[number].in[i];
+            if (!tile_native_is_strip(rows, in) || plan->item[in->item].kept) continue;
+            const tile_native_spot at = tile_native_spot_of(plan, stage, i < 0 ? -1 : number, in);
+            tile_native_item *item = &plan->item[in->item];
+            const int64_t ahead = at.row - rows->item[in->item].high;
+            if (item->x != INT64_MIN && (item->x != at.x || item->ahead != ahead)) {
+                item->level = -1; /* for keep_conflicts */
+                single = false;
+            }
+            item->x = at.x;
+            item->ahead = ahead;
+        }
+    }
+    return single;
+}
+
+/* What is kept */
+
+static void keep(planner *b, int32_t item) {
+    b->grown = b->grown || !b->plan->item[item].kept;
+    b->plan->item[item].kept = true;
+}
+
+static void keep_rings(planner *b) {
+    for (int32_t k = 0; k < b->rows->item_count; k++)
+        if (b->rows->item[k].kind == TILE_ROW_STRIP && b->rows->item[k].high > b->rows->item[k].low)
+            keep(b, k);
+}
+
+/* What a stage would compute at two places. */
+static void keep_conflicts(planner *b) {
+    for (int32_t s = 0; s < b->plan->stage_count; s++) {
+        if (tile_native_find_places(b->plan, s)) continue;
+        for (int32_t k = 0; k < b->rows->item_count; k++)
+            if (b->plan->item[k].level < 0) keep(b, k);
+        return; /* levels are to be found again */
+    }
+}
+
+/* What several stages would compute, when that is dear; the outermost of it first. */
+static void keep_shared(planner *b) {
+    for (int32_t k = b->rows->op_count - 1; k >= 0 && !b->grown; k--) {
+        const int32_t number = tile_native_made(b->rows, k);
+        if (number < 0 || b->plan->item[number].kept) continue;
+        const uint64_t stages = b->plan->item[number].need;
+        if ((stages & (stages - 1)) && b->cost[number] >= SHARED_COST) keep(b, number);
+    }
 }
 
 static void find_costs(planner *b) {
@@ -204,48 +178,93 @@ static void find_costs(planner *b) {
             tile_native_function(NULL, item->node->op, in, p->value[item->value].dtype, name);
         b->cost[number] = plain ? 1 : CALL_COST;
         for (int32_t i = 0; i < item->n_in; i++)
-            if (is_strip(b->rows, &item->in[i]) && b->cost[number] < SHARED_COST)
+            if (tile_native_is_strip(b->rows, &item->in[i]) && b->cost[number] < SHARED_COST)
                 b->cost[number] += b->cost[item->in[i].item];
     }
 }
 
-/* Room */
+/* Ranges and room */
+
+/* The rows and elements of a kept value that stage s reads. */
+static void reach_for(planner *b, int32_t stage, int32_t reader, const tile_row_operand *in) {
+    tile_native_plan *plan = b->plan;
+    if (!tile_native_is_strip(b->rows, in) || !plan->item[in->item].kept) return;
+    const tile_native_spot at = tile_native_spot_of(plan, stage, reader, in);
+    const tile_native_loop *by = &plan->stage[stage];
+    tile_native_item *item = &plan->item[in->item];
+    tile_native_loop *s = &plan->stage[item->level];
+    if (at.row < item->low) item->low = at.row;
+    if (at.local) return;
+    if (by->left + at.x < s->left) s->left = by->left + at.x;
+    if (by->right + at.x > s->right) s->right = by->right + at.x;
+    if (by->warm + s->row - at.row > s->warm) s->warm = by->warm + s->row - at.row;
+}
+
+static void find_ranges(planner *b) {
+    tile_native_plan *plan = b->plan;
+    for (int32_t k = 0; k < b->rows->item_count; k++) plan->item[k].low = INT64_MAX;
+    for (int32_t s = 0; s < plan->stage_count - 1; s++) {
+        plan->stage[s].left = INT64_MAX;
+        plan->stage[s].right = INT64_MIN;
+    }
+    for (int32_t s = plan->stage_count - 1; s >= 0; s--) {
+        (void)tile_native_find_places(plan, s);
+        for (int32_t k = 0; k < b->rows->op_count; k++) {
+            const int32_t number = tile_native_made(b->rows, k);
+            if (b->rows->op[k].writes && s == plan->stage_count - 1) {
+                const tile_row_operand in = tile_native_written(b->rows, &b->rows->op[k]);
+                reach_for(b, s, -1, &in);
+            }
+            if (number < 0 || !(plan->item[number].need >> s & 1)) continue;
+            for (int32_t i = 0; i < b->rows->item[number].n_in; i++)
+                reach_for(b, s, number, &b->rows->item[number].in[i]);
+        }
+        if (plan->stage[s].left > plan->stage[s].right)
+            plan->stage[s].left = plan->stage[s].right = 0;
+        if (plan->stage[s].warm > plan->warm) plan->warm = plan->stage[s].warm;
+    }
+}
+
+enum { PAGE = 4096, NEAR = 512, APART = NEAR + TILE_LINE };
+
+size_t tile_native_pitch(const tile_native_plan *plan, int32_t item, int64_t panel) {
+    const tile_native_loop *s = &plan->stage[plan->item[item].level];
+    const size_t size = plan->rows->item[item].size;
+    const size_t pitch = tile_align((size_t)(panel + s->right - s->left) * size);
+    return pitch + (pitch % PAGE < NEAR ? APART : 0);
+}
 
 static void place_kept(planner *b) {
     tile_native_plan *plan = b->plan;
     int64_t bytes = 0;
     for (int32_t k = 0; k < b->rows->item_count; k++) {
-        const tile_row_item *item = &b->rows->item[k];
-        if (!is_kept(b, k)) continue;
-        plan->item[k].height = plan->stage[plan->item[k].stage].row - item->low + 1;
-        bytes += plan->item[k].height * (int64_t)item->size;
+        tile_native_item *item = &plan->item[k];
+        if (!item->kept) continue;
+        item->height = plan->stage[item->level].row - item->low + 1;
+        bytes += item->height * (int64_t)b->rows->item[k].size;
     }
     plan->panel = INT64_MAX;
     if (bytes) plan->panel = tile_between(RINGS_BYTES / bytes, PANEL_MIN, PANEL_MAX);
     plan->kept_bytes = 0;
-    for (int32_t k = 0; k < b->rows->item_count; k++) {
-        tile_native_item *item = &plan->item[k];
-        if (!is_kept(b, k)) continue;
-        const tile_native_loop *s = &plan->stage[item->stage];
-        item->place = plan->kept_bytes;
-        item->pitch =
-            tile_align((size_t)(plan->panel + s->right - s->left) * b->rows->item[k].size);
-        plan->kept_bytes += item->pitch * (size_t)item->height;
-    }
+    for (int32_t k = 0; k < b->rows->item_count; k++)
+        if (plan->item[k].kept)
+            plan->kept_bytes +=
+                (tile_native_pitch(plan, k, plan->panel) + APART) * (size_t)plan->item[k].height;
 }
 
 static bool plan_stages(planner *b) {
-    enum { ROUNDS = 4 };
-    bool grown = true;
-    for (int32_t k = 0; k < b->rows->item_count; k++) b->plan->item[k].stage = -1;
     find_costs(b);
-    for (int round = 0; grown; round++) {
-        find_reads(b);
-        if (!find_stages(b)) return false;
-        grown = find_needs(b, round < ROUNDS);
+    keep_rings(b);
+    b->grown = true;
+    for (int round = 0; b->grown; round++) {
+        b->grown = false;
+        find_levels(b);
+        if (round == ROUNDS || b->plan->stage_count > TILE_STAGES_MAX) return false;
+        find_needs(b);
+        keep_conflicts(b);
+        if (!b->grown) keep_shared(b);
     }
-    sort_stages(b);
-    find_needs(b, false);
+    find_ranges(b);
     place_kept(b);
     return true;
 }
@@ -255,18 +274,14 @@ tile_status tile_native_plan_stages(tile_native_plan *plan) {
     tile_rows *rows = plan->rows;
     const size_t items = (size_t)rows->item_count + 1;
     plan->item = tile_alloc(items * sizeof *plan->item);
-    planner b = {.plan = plan,
-                 .rows = rows,
-                 .level = tile_alloc(items * sizeof *b.level),
-                 .cost = tile_alloc(items * sizeof *b.cost)};
-    const bool there = plan->item && b.level && b.cost;
+    planner b = {.plan = plan, .rows = rows, .cost = tile_alloc(items * sizeof *b.cost)};
+    const bool there = plan->item && b.cost;
+    plan->element_ns = OP_NS * (double)rows->op_count;
     if (there && !plan_stages(&b)) {
         tile_rows_destroy(rows);
         plan->rows = NULL;
     }
-    tile_free(b.level);
     tile_free(b.cost);
-    plan->element_ns = plan->rows ? OP_NS * (double)rows->op_count : 0;
     return there ? TILE_OK : TILE_E_MEMORY;
 }
 

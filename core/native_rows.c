@@ -52,13 +52,13 @@ static void fail_with(writer *b, tile_status status) {
 
 /* Lists of the stage */
 
-static int32_t add_line(writer *b, int32_t op, int64_t x) {
+static int32_t add_line(writer *b, int32_t op, int64_t ahead, int64_t x) {
     tile_native_loop *s = &b->plan->stage[b->stage];
     const tile_row_op *o = &b->rows->op[op];
     const tile_row_window *window = &b->rows->window[o->window];
     for (int32_t k = 0; k < s->line_count; k++) {
         tile_native_line *l = &b->plan->line[s->line + k];
-        if (l->op != op) continue;
+        if (l->op != op || l->ahead != ahead) continue;
         if (x < l->low) l->low = x;
         if (x > l->high) l->high = x;
         return k;
@@ -70,6 +70,7 @@ static int32_t add_line(writer *b, int32_t op, int64_t x) {
     }
     b->plan->line[b->plan->line_count++] =
         (tile_native_line){.op = op,
+                           .ahead = ahead,
                            .low = x,
                            .high = x,
                            .writes = o->writes,
@@ -93,16 +94,17 @@ static int32_t add_tap(writer *b, int32_t item, int64_t row) {
     return s->tap_count++;
 }
 
-static int32_t add_iota(writer *b, int32_t item) {
+static int32_t add_iota(writer *b, int32_t item, int64_t ahead) {
     tile_native_loop *s = &b->plan->stage[b->stage];
     for (int32_t k = 0; k < s->iota_count; k++)
-        if (b->plan->iota[s->iota + k] == item) return k;
+        if (b->plan->iota[s->iota + k].item == item && b->plan->iota[s->iota + k].ahead == ahead)
+            return k;
     const tile_status status = PUSH(b->plan, iota);
     if (status) {
         fail_with(b, status);
         return 0;
     }
-    b->plan->iota[b->plan->iota_count++] = item;
+    b->plan->iota[b->plan->iota_count++] = (tile_native_iota){item, ahead};
     return s->iota_count++;
 }
 
@@ -155,45 +157,26 @@ static bool is_made(const writer *b, int32_t item) {
 }
 
 static bool is_kept(const writer *b, int32_t item) {
-    return b->plan->item[item].stage >= 0;
+    return b->plan->item[item].kept;
 }
 
 static bool is_kept_here(const writer *b, int32_t item) {
-    return b->plan->item[item].stage == b->stage;
+    return is_kept(b, item) && b->plan->item[item].level == b->stage;
 }
 
-/* How far ahead of its own row an item is computed in this stage. */
-static int64_t rows_ahead(const writer *b, int32_t item) {
-    if (item < 0 || b->plan->item[item].home != b->stage) return 0;
-    return b->plan->stage[b->stage].row - b->rows->item[item].high;
-}
-
-/* Where an operand is read by an item (-1: by a write), relative to row and element at hand. */
-typedef struct spot {
-    int64_t row, x;
-    bool local; /* what the stage computes at this very element */
-} spot;
-
-static spot spot_of(writer *b, int32_t reader, const tile_row_operand *in) {
-    spot at = {.row = in->row + rows_ahead(b, reader), .x = in->x};
-    if (reader >= 0 && !is_kept(b, reader)) at.x += b->plan->item[reader].x;
-    if (in->item < 0) return at;
-    if (b->rows->item[in->item].kind != TILE_ROW_STRIP) {
-        if (rows_ahead(b, reader)) fail_with(b, TILE_E_STATE);
-        return at;
-    }
-    if (is_kept(b, in->item)) {
-        at.local = is_kept_here(b, in->item) && at.row == b->plan->stage[b->stage].row && !at.x;
-        return at;
-    }
-    at.local = true;
-    if (!is_made(b, in->item) || at.x != b->plan->item[in->item].x ||
-        at.row != b->rows->item[in->item].high + rows_ahead(b, in->item))
-        fail_with(b, TILE_E_STATE);
+/* Checks what the plan promises: a value is read where it is. */
+static tile_native_spot spot_of(writer *b, int32_t reader, const tile_row_operand *in) {
+    const tile_native_spot at = tile_native_spot_of(b->plan, b->stage, reader, in);
+    if (!tile_native_is_strip(b->rows, in)) return at;
+    const tile_native_item *item = &b->plan->item[in->item];
+    const bool there = item->kept ? at.local || item->level < b->stage
+                                  : is_made(b, in->item) && at.x == item->x &&
+                                        at.row == b->rows->item[in->item].high + item->ahead;
+    if (!there) fail_with(b, TILE_E_STATE);
     return at;
 }
 
-static void print_strip(writer *b, int32_t item, const spot *at, int32_t phase,
+static void print_strip(writer *b, int32_t item, const tile_native_spot *at, int32_t phase,
                         char to[EXPRESSION]) {
     char index[40], name[NAME];
     print_index(b, at->x, index);
@@ -205,10 +188,10 @@ static void print_strip(writer *b, int32_t item, const spot *at, int32_t phase,
         (void)snprintf(to, EXPRESSION, "%s[x]", name_item(b, 'a', item, name));
 }
 
-static void print_load(writer *b, int32_t item, int64_t x, char to[EXPRESSION]) {
+static void print_load(writer *b, int32_t item, const tile_native_spot *at, char to[EXPRESSION]) {
     char index[40], name[64];
-    print_index(b, x, index);
-    const int32_t line = add_line(b, op_of_load(b, item), x);
+    print_index(b, at->x, index);
+    const int32_t line = add_line(b, op_of_load(b, item), at->ahead, at->x);
     if (b->status) return;
     name_line(b, line, name);
     if (b->plan->line[b->plan->stage[b->stage].line + line].single)
@@ -220,7 +203,7 @@ static void print_load(writer *b, int32_t item, int64_t x, char to[EXPRESSION]) 
 /* An operand as an expression in the loop of a phase (-1: for a call). */
 static void print_operand(writer *b, int32_t reader, const tile_row_operand *in, int32_t phase,
                           char to[EXPRESSION]) {
-    const spot at = spot_of(b, reader, in);
+    const tile_native_spot at = spot_of(b, reader, in);
     char index[40];
     to[0] = '\0';
     if (in->item < 0) {
@@ -233,12 +216,12 @@ static void print_operand(writer *b, int32_t reader, const tile_row_operand *in,
     if (item->kind == TILE_ROW_STRIP)
         print_strip(b, in->item, &at, phase, to);
     else if (item->kind == TILE_ROW_LOAD)
-        print_load(b, in->item, at.x, to);
+        print_load(b, in->item, &at, to);
     else if (is_along(b, item))
         (void)snprintf(to, EXPRESSION, "(int64_t)(start_%d + (uint64_t)(%s))",
-                       (int)add_iota(b, in->item), index);
+                       (int)add_iota(b, in->item, at.ahead), index);
     else
-        (void)snprintf(to, EXPRESSION, "(int64_t)start_%d", (int)add_iota(b, in->item));
+        (void)snprintf(to, EXPRESSION, "(int64_t)start_%d", (int)add_iota(b, in->item, at.ahead));
 }
 
 /* Phases */
@@ -250,7 +233,7 @@ static void types_of(const writer *b, const tile_row_item *item, tile_dtype in[T
 }
 
 static int32_t phase_of_operand(writer *b, int32_t reader, const tile_row_operand *in) {
-    if (in->item < 0 || b->rows->item[in->item].kind != TILE_ROW_STRIP) return 0;
+    if (!tile_native_is_strip(b->rows, in)) return 0;
     if (!spot_of(b, reader, in).local) return 0;
     return b->phase[in->item] + (b->called[in->item] && !b->called[reader]);
 }
@@ -281,7 +264,7 @@ static void find_phases(writer *b) {
 }
 
 static void note_array(writer *b, const tile_row_operand *in, int32_t phase, bool call) {
-    if (in->item < 0 || b->rows->item[in->item].kind != TILE_ROW_STRIP) return;
+    if (!tile_native_is_strip(b->rows, in)) return;
     if (is_kept(b, in->item)) return;
     if (call || b->called[in->item] || b->phase[in->item] != phase) b->array[in->item] = true;
 }
@@ -343,7 +326,7 @@ static void write_writes(writer *b) {
     for (int32_t k = 0; k < b->rows->op_count; k++) {
         const tile_row_op *op = &b->rows->op[k];
         if (!op->writes) continue;
-        const int32_t line = add_line(b, k, 0);
+        const int32_t line = add_line(b, k, 0, 0);
         if (b->status) return;
         name_line(b, line, name);
         const char *index = b->blocks ? "from + x" : "x";
@@ -488,9 +471,11 @@ static void write_head(writer *b, tile_text *out) {
             type, (int)k, type, (int)k, (int)b->rows->item[t->item].value, (long long)t->row);
     }
     for (int32_t k = 0; k < s->iota_count; k++)
-        tile_text_add(
-            out, "    const uint64_t start_%d = (uint64_t)c->start[%d]%s;\n", (int)k, (int)k,
-            is_along(b, &b->rows->item[b->plan->iota[s->iota + k]]) ? " + (uint64_t)c->begin" : "");
+        tile_text_add(out, "    const uint64_t start_%d = (uint64_t)c->start[%d]%s;\n", (int)k,
+                      (int)k,
+                      is_along(b, &b->rows->item[b->plan->iota[s->iota + k].item])
+                          ? " + (uint64_t)c->begin"
+                          : "");
     for (int32_t k = 0; k < b->rows->flat_count; k++) {
         if (!b->flats[k]) continue;
         const char *type = tile_native_type(b->p->value[b->rows->flat[k]].dtype);
@@ -524,6 +509,7 @@ static void write_stage(writer *b) {
     s->iota = b->plan->iota_count;
     memset(b->flats, 0, (size_t)b->rows->flat_count);
     b->out = &loops;
+    (void)tile_native_find_places(b->plan, b->stage);
     find_phases(b);
     find_arrays(b);
     if (b->blocks) write_blocks_begin(b);

@@ -1,34 +1,57 @@
 /* native_run.c: a launch by generated loops over rows: bands of rows over threads.
  *
  * Where every array of a stage is inside and its elements lie side by side, the stage runs on the
- * row in place. A piece that reaches over an edge goes by padded copies of what it reads. */
+ * row in place. A few elements at a row's ends that reach over an edge go by padded copies of what
+ * they read, of fixed length; so do, in longer pieces, rows that are not all inside. */
 #include <string.h>
 
 #include "core/native.h"
 
 enum {
     PIECE = 512, /* elements of a row that go by copies at a time */
-    RIM = 16     /* elements at a row's end that do */
+    RIM = 8,     /* elements at a row's end that do */
+    RIM_COPY = 32,
+    RIM_SPREAD = 16, /* most elements that a line is read beside the one at hand */
+    RIM_BYTES = (RIM + RIM_COPY) * 8
 };
+
+/* A line at a row's end: elements x and on are copied, with padding before or after them. */
+typedef struct rim {
+    int32_t line;
+    int64_t x;
+    size_t size;
+    char *to;
+} rim;
 
 /* A stage on the rows of a segment. */
 typedef struct reach {
+    tile_native_call call;
     int64_t row_low, row_high; /* rows where every array is inside */
-    int64_t first, last;       /* elements where every array is inside */
+    int64_t first, last;       /* elements where every array is inside, or that go by rims */
     bool direct;               /* the inside of such a row runs in place */
+    rim *left, *right;
+    int32_t left_count, right_count;
 } reach;
+
+/* Rows of a kept value in a thread's memory. */
+typedef struct ring {
+    size_t place, pitch;
+} ring;
 
 typedef struct walker {
     const tile_row_job *job;
     const tile_native *native;
     const tile_native_plan *plan;
     const tile_rows *rows;
-    tile_row_lie *lies; /* per op */
+    tile_row_lie *lies; /* per line */
     reach *reach;       /* per stage */
     char **line, **ring;
+    int64_t *turn; /* per tap: the row of its ring */
     int64_t *start;
     const void **flat; /* the same for all threads */
-    char *copies, *kept;
+    const ring *rings; /* likewise: per item */
+    rim *rims;         /* two per line */
+    char *rim_copies, *copies, *kept;
     int64_t place[TILE_RANK_MAX];
     int64_t begin, end; /* of the panel */
 } walker;
@@ -37,13 +60,17 @@ typedef struct native_job {
     tile_row_job rows;
     const tile_native *native;
     const void **flat;
+    ring *rings; /* per item */
 } native_job;
 
 /* Memory */
 
+static size_t size_of(const tile_native_plan *plan, const tile_native_line *line) {
+    return plan->rows->window[plan->rows->op[line->op].window].size;
+}
+
 static size_t copy_bytes(const tile_native_plan *plan, const tile_native_line *line) {
-    const size_t size = plan->rows->window[plan->rows->op[line->op].window].size;
-    return tile_align((size_t)(PIECE + line->high - line->low) * size);
+    return tile_align((size_t)(PIECE + line->high - line->low) * size_of(plan, line));
 }
 
 static size_t copies_bytes(const tile_native_plan *plan) {
@@ -57,19 +84,34 @@ static size_t copies_bytes(const tile_native_plan *plan) {
     return most;
 }
 
+/* Lays out a thread's memory. Returns its bytes. */
+static size_t begin_walk(walker *w, const tile_native_plan *plan, char *memory) {
+    char *at = memory;
+    const size_t lines = (size_t)plan->line_count, taps = (size_t)plan->tap_count;
+    w->lies = tile_cut(&at, lines * sizeof *w->lies);
+    w->reach = tile_cut(&at, (size_t)plan->stage_count * sizeof *w->reach);
+    w->line = tile_cut(&at, lines * sizeof *w->line);
+    w->ring = tile_cut(&at, taps * sizeof *w->ring);
+    w->turn = tile_cut(&at, taps * sizeof *w->turn);
+    w->start = tile_cut(&at, (size_t)plan->iota_count * sizeof *w->start);
+    w->rims = tile_cut(&at, 2 * lines * sizeof *w->rims);
+    w->rim_copies = tile_cut(&at, 2 * lines * RIM_BYTES);
+    w->copies = tile_cut(&at, copies_bytes(plan));
+    w->kept = tile_cut(&at, plan->kept_bytes);
+    return (size_t)(at - memory);
+}
+
 static size_t thread_bytes(const tile_native_plan *plan) {
-    return tile_align((size_t)plan->rows->op_count * sizeof(tile_row_lie)) +
-           tile_align((size_t)plan->stage_count * sizeof(reach)) +
-           tile_align((size_t)plan->line_count * sizeof(char *)) +
-           tile_align((size_t)plan->tap_count * sizeof(char *)) +
-           tile_align((size_t)plan->iota_count * sizeof(int64_t)) + copies_bytes(plan) +
-           plan->kept_bytes;
+    static char none[1];
+    walker w;
+    return begin_walk(&w, plan, none);
 }
 
 static size_t shared_bytes(const tile_native_plan *plan) {
     return tile_align((size_t)plan->rows->window_count * sizeof(tile_row_place)) +
-           tile_align((size_t)plan->rows->op_count) +
-           tile_align((size_t)plan->rows->flat_count * sizeof(void *));
+           2 * tile_align((size_t)plan->rows->op_count) +
+           tile_align((size_t)plan->rows->flat_count * sizeof(void *)) +
+           tile_align((size_t)plan->rows->item_count * sizeof(ring));
 }
 
 size_t tile_native_bytes(const tile_native *native, int threads) {
@@ -116,19 +158,18 @@ static void copy_out(const tile_row_lie *l, size_t size, int64_t low, int64_t hi
 
 /* Pieces of a row */
 
-static bool lies_within(const tile_row_lie *l, const tile_row_window *window, int64_t low,
-                        int64_t high) {
-    return l->at && l->step == (int64_t)window->size && low >= l->x_low && high <= l->x_high;
+static bool lies_within(const tile_row_lie *l, size_t size, int64_t low, int64_t high) {
+    return l->at && l->step == (int64_t)size && low >= l->x_low && high <= l->x_high;
 }
 
 /* Where a line's element 0 lies for elements [begin, end). */
-static char *line_at(const walker *w, const tile_native_line *line, int64_t begin, int64_t end,
-                     char **copies) {
+static char *line_at(const walker *w, int32_t number, int64_t begin, int64_t end, char **copies) {
+    const tile_native_line *line = &w->plan->line[number];
     const tile_row_window *window = &w->rows->window[w->rows->op[line->op].window];
-    const tile_row_lie *l = &w->lies[line->op];
+    const tile_row_lie *l = &w->lies[number];
     const int64_t low = begin + line->low, high = end + line->high;
     if (line->single) return l->at ? l->at : (char *)(uintptr_t)&window->pad;
-    if (lies_within(l, window, low, high)) return l->at;
+    if (lies_within(l, window->size, low, high)) return l->at;
     char *to = *copies;
     *copies += copy_bytes(w->plan, line);
     if (!line->writes || line->adds) copy_in(l, window, low, high, to);
@@ -137,25 +178,18 @@ static char *line_at(const walker *w, const tile_native_line *line, int64_t begi
 
 /* Puts copies of what was written where they belong. */
 static void write_back(const walker *w, const tile_native_loop *s, int64_t begin, int64_t end) {
-    for (int32_t k = 0; k < s->line_count; k++) {
-        const tile_native_line *line = &w->plan->line[s->line + k];
-        const tile_row_window *window = &w->rows->window[w->rows->op[line->op].window];
-        const tile_row_lie *l = &w->lies[line->op];
-        if (!line->writes || lies_within(l, window, begin, end)) continue;
-        copy_out(l, window->size, begin, end, w->line[s->line + k] + begin * (int64_t)window->size);
+    for (int32_t k = s->line; k < s->line + s->line_count; k++) {
+        const size_t size = size_of(w->plan, &w->plan->line[k]);
+        if (!w->plan->line[k].writes || lies_within(&w->lies[k], size, begin, end)) continue;
+        copy_out(&w->lies[k], size, begin, end, w->line[k] + begin * (int64_t)size);
     }
 }
 
 static void call(const walker *w, int32_t stage, int64_t begin, int64_t end) {
-    const tile_native_loop *s = &w->plan->stage[stage];
-    const tile_native_call c = {.line = w->line + s->line,
-                                .ring = w->ring + s->tap,
-                                .flat = w->flat,
-                                .start = w->start + s->iota,
-                                .strip = w->plan->strip,
-                                .begin = begin,
-                                .n = end - begin};
-    w->native->stage[stage](&c);
+    tile_native_call *c = &w->reach[stage].call;
+    c->begin = begin;
+    c->n = end - begin;
+    w->native->stage[stage](c);
 }
 
 static void run_pieces(const walker *w, int32_t stage, int64_t begin, int64_t end) {
@@ -163,105 +197,172 @@ static void run_pieces(const walker *w, int32_t stage, int64_t begin, int64_t en
     for (; begin < end; begin += PIECE) {
         const int64_t last = end - begin < PIECE ? end : begin + PIECE;
         char *copies = w->copies;
-        for (int32_t k = 0; k < s->line_count; k++)
-            w->line[s->line + k] = line_at(w, &w->plan->line[s->line + k], begin, last, &copies);
+        for (int32_t k = s->line; k < s->line + s->line_count; k++)
+            w->line[k] = line_at(w, k, begin, last, &copies);
         call(w, stage, begin, last);
         if (stage == w->plan->stage_count - 1) write_back(w, s, begin, last);
     }
 }
 
+/* Elements [begin, begin + RIM), of which some lines are copies. Fixed lengths are a few moves. */
+static void run_rim(const walker *w, int32_t stage, const rim *rims, int32_t count, int64_t begin) {
+    char *before[TILE_NATIVE_RIMS];
+    for (int32_t k = 0; k < count; k++) {
+        const rim *r = &rims[k];
+        const char *from = w->line[r->line] + r->x * (int64_t)r->size;
+        before[k] = w->line[r->line];
+        switch (r->size) {
+        case 1: memcpy(r->to, from, RIM_COPY); break;
+        case 2: memcpy(r->to, from, RIM_COPY * 2); break;
+        case 4: memcpy(r->to, from, RIM_COPY * 4); break;
+        default: memcpy(r->to, from, RIM_COPY * 8); break;
+        }
+        w->line[r->line] = r->to - r->x * (int64_t)r->size;
+    }
+    call(w, stage, begin, begin + RIM);
+    for (int32_t k = 0; k < count; k++) w->line[rims[k].line] = before[k];
+}
+
 /* Rows */
 
-static void find_rings(const walker *w, const tile_native_loop *s, int64_t step) {
-    for (int32_t k = 0; k < s->tap_count; k++) {
-        const tile_native_tap *t = &w->plan->tap[s->tap + k];
-        const tile_row_item *item = &w->rows->item[t->item];
-        const tile_native_item *kept = &w->plan->item[t->item];
-        const int64_t left = w->begin + w->plan->stage[kept->stage].left;
-        const int64_t turn = kept->height == 1 ? 0 : (step + t->row - item->low) % kept->height;
-        w->ring[s->tap + k] =
-            w->kept + kept->place + (size_t)turn * kept->pitch - left * (int64_t)item->size;
-    }
-}
-
-static void find_lines(const walker *w, const tile_native_loop *s, int64_t row) {
-    for (int32_t k = 0; k < s->line_count; k++) {
-        tile_row_lie *l = &w->lies[w->plan->line[s->line + k].op];
-        const bool inside = row >= l->row_low && row < l->row_high;
-        l->at = inside ? (char *)(l->base + (intptr_t)(row * l->row_step)) : NULL;
-        w->line[s->line + k] = l->at;
-    }
-}
-
-static void find_starts(const walker *w, const tile_native_loop *s) {
-    for (int32_t k = 0; k < s->iota_count; k++) {
+static void find_starts(walker *w, const tile_native_loop *s, int64_t row) {
+    for (int32_t k = s->iota; k < s->iota + s->iota_count; k++) {
         uint64_t step;
-        const tile_row_item *item = &w->rows->item[w->plan->iota[s->iota + k]];
-        w->start[s->iota + k] = (int64_t)tile_rows_iota(w->job, item, w->place, &step);
+        const tile_native_iota *iota = &w->plan->iota[k];
+        w->place[w->rows->dims - 2] = row + iota->ahead;
+        w->start[k] = (int64_t)tile_rows_iota(w->job, &w->rows->item[iota->item], w->place, &step);
     }
 }
 
-static void run_row(const walker *w, int32_t stage, int64_t row, int64_t step) {
+static void run_row(walker *w, int32_t stage, int64_t row) {
     const tile_native_loop *s = &w->plan->stage[stage];
     const reach *r = &w->reach[stage];
     const int64_t begin = w->begin + s->left, end = w->end + s->right;
-    find_rings(w, s, step);
-    find_lines(w, s, row);
-    find_starts(w, s);
+    find_starts(w, s, row);
     if (!r->direct || row < r->row_low || row >= r->row_high) {
+        for (int32_t k = s->line; k < s->line + s->line_count; k++) {
+            tile_row_lie *l = &w->lies[k];
+            const bool inside = row >= l->row_low && row < l->row_high;
+            l->at = inside ? (char *)(l->base + (intptr_t)(row * l->row_step)) : NULL;
+        }
         run_pieces(w, stage, begin, end);
         return;
     }
-    const int64_t first = r->first > begin ? begin + RIM : begin;
-    const int64_t last = r->last < end ? end - RIM : end;
-    call(w, stage, first, last);
-    if (first > begin) run_pieces(w, stage, begin, first);
-    if (last < end) run_pieces(w, stage, last, end);
+    for (int32_t k = s->line; k < s->line + s->line_count; k++)
+        w->line[k] = (char *)(w->lies[k].base + (intptr_t)(row * w->lies[k].row_step));
+    call(w, stage, r->first, r->last);
+    if (r->first > begin) run_rim(w, stage, r->left, r->left_count, begin);
+    if (r->last < end) run_rim(w, stage, r->right, r->right_count, end - RIM);
+}
+
+static void turn_rings(const walker *w) {
+    for (int32_t k = 0; k < w->plan->tap_count; k++) {
+        const int32_t item = w->plan->tap[k].item;
+        const int64_t pitch = (int64_t)w->rings[item].pitch, height = w->plan->item[item].height;
+        const bool around = ++w->turn[k] == height;
+        w->ring[k] += around ? -pitch * (height - 1) : pitch;
+        if (around) w->turn[k] = 0;
+    }
 }
 
 /* Segments */
 
+static void begin_rings(const walker *w) {
+    for (int32_t k = 0; k < w->plan->tap_count; k++) {
+        const tile_native_tap *t = &w->plan->tap[k];
+        const tile_native_item *kept = &w->plan->item[t->item];
+        const int64_t left = w->begin + w->plan->stage[kept->level].left;
+        w->turn[k] = (t->row - kept->low) % kept->height;
+        const ring *r = &w->rings[t->item];
+        w->ring[k] = w->kept + r->place + (size_t)w->turn[k] * r->pitch -
+                     left * (int64_t)w->rows->item[t->item].size;
+    }
+}
+
+static void lay_lines(const walker *w) {
+    for (int32_t k = 0; k < w->plan->line_count; k++) {
+        const tile_native_line *line = &w->plan->line[k];
+        tile_row_lie *l = &w->lies[k];
+        tile_rows_lay(w->job, &w->rows->op[line->op], w->place, l);
+        l->base += (intptr_t)(line->ahead * l->row_step);
+        if (l->row_low != INT64_MIN) l->row_low -= line->ahead;
+        if (l->row_high != INT64_MAX && l->row_high != INT64_MIN) l->row_high -= line->ahead;
+    }
+}
+
+/* A rim of a line; pads: elements before (left) or after the copied ones. */
+static void begin_rim(const walker *w, int32_t line, bool left, rim *r) {
+    const tile_row_window *window = &w->rows->window[w->rows->op[w->plan->line[line].op].window];
+    const tile_row_lie *l = &w->lies[line];
+    char *copy = w->rim_copies + (size_t)(2 * line + !left) * RIM_BYTES;
+    *r = (rim){.line = line,
+               .x = left ? l->x_low : l->x_high - RIM_COPY,
+               .size = window->size,
+               .to = left ? copy + RIM * window->size : copy};
+    tile_fill_elements(left ? copy : copy + RIM_COPY * window->size, &window->pad, window->size,
+                       RIM);
+}
+
+/* The rims of a stage whose inside is [r->first, r->last). false: they are none for copies. */
+static bool begin_rims(const walker *w, const tile_native_loop *s, int64_t begin, int64_t end,
+                       reach *r) {
+    r->left = w->rims + 2 * s->line;
+    r->right = r->left + s->line_count;
+    if (end - begin < 4 * RIM || r->first > begin + RIM || r->last < end - RIM) return false;
+    for (int32_t k = s->line; k < s->line + s->line_count; k++) {
+        const tile_native_line *line = &w->plan->line[k];
+        const tile_row_lie *l = &w->lies[k];
+        const bool left = !line->single && l->x_low > begin + line->low;
+        const bool right = !line->single && l->x_high < end + line->high;
+        if (!left && !right) continue;
+        if (line->writes || l->x_high < l->x_low + RIM_COPY || line->high - line->low > RIM_SPREAD)
+            return false;
+        if (r->left_count == TILE_NATIVE_RIMS || r->right_count == TILE_NATIVE_RIMS) return false;
+        if (left) begin_rim(w, k, true, &r->left[r->left_count++]);
+        if (right) begin_rim(w, k, false, &r->right[r->right_count++]);
+    }
+    if (r->first > begin) r->first = begin + RIM;
+    if (r->last < end) r->last = end - RIM;
+    return true;
+}
+
 static void find_reach(const walker *w, int32_t stage, reach *r) {
     const tile_native_loop *s = &w->plan->stage[stage];
     const int64_t begin = w->begin + s->left, end = w->end + s->right;
-    *r = (reach){INT64_MIN, INT64_MAX, begin, end, true};
-    for (int32_t k = 0; k < s->line_count; k++) {
-        const tile_native_line *line = &w->plan->line[s->line + k];
-        const tile_row_lie *l = &w->lies[line->op];
-        const tile_row_window *window = &w->rows->window[w->rows->op[line->op].window];
+    *r = (reach){.call = {.line = w->line + s->line,
+                          .ring = w->ring + s->tap,
+                          .flat = w->flat,
+                          .start = w->start + s->iota,
+                          .strip = w->plan->strip},
+                 .row_low = INT64_MIN,
+                 .row_high = INT64_MAX,
+                 .first = begin,
+                 .last = end,
+                 .direct = true};
+    for (int32_t k = s->line; k < s->line + s->line_count; k++) {
+        const tile_native_line *line = &w->plan->line[k];
+        const tile_row_lie *l = &w->lies[k];
         if (l->row_low > r->row_low) r->row_low = l->row_low;
         if (l->row_high < r->row_high) r->row_high = l->row_high;
         if (line->single) continue;
-        if (l->step != (int64_t)window->size) r->direct = false;
+        if (l->step != (int64_t)size_of(w->plan, line)) r->direct = false;
         if (l->x_low > r->first + line->low) r->first = l->x_low - line->low;
         if (l->x_high < r->last + line->high) r->last = l->x_high - line->high;
     }
-    if (r->first > begin + RIM || r->last < end - RIM || end - begin < 4 * RIM) r->direct = false;
+    if (r->direct && (r->first > begin || r->last < end))
+        r->direct = begin_rims(w, s, begin, end, r);
 }
 
 /* Rows [first, last) of the row dimension at fixed places of those before it. */
 static void run_segment(walker *w, int64_t first, int64_t last) {
-    const int64_t warm = w->rows->warm;
-    for (int32_t k = 0; k < w->rows->op_count; k++)
-        if (w->rows->op[k].window >= 0)
-            tile_rows_lay(w->job, &w->rows->op[k], w->place, &w->lies[k]);
+    lay_lines(w);
+    begin_rings(w);
     for (int32_t s = 0; s < w->plan->stage_count; s++) find_reach(w, s, &w->reach[s]);
-    for (int64_t row = first - warm; row < last; row++) {
-        w->place[w->rows->dims - 2] = row;
+    for (int64_t row = first - w->plan->warm; row < last; row++) {
         for (int32_t s = 0; s < w->plan->stage_count; s++)
-            if (w->plan->stage[s].warm >= first - row) run_row(w, s, row, row - first + warm);
+            if (w->plan->stage[s].warm >= first - row) run_row(w, s, row);
+        turn_rings(w);
     }
-}
-
-static void begin_walk(walker *w, char *memory) {
-    const tile_native_plan *plan = w->plan;
-    w->lies = tile_cut(&memory, (size_t)plan->rows->op_count * sizeof *w->lies);
-    w->reach = tile_cut(&memory, (size_t)plan->stage_count * sizeof *w->reach);
-    w->line = tile_cut(&memory, (size_t)plan->line_count * sizeof *w->line);
-    w->ring = tile_cut(&memory, (size_t)plan->tap_count * sizeof *w->ring);
-    w->start = tile_cut(&memory, (size_t)plan->iota_count * sizeof *w->start);
-    w->copies = tile_cut(&memory, copies_bytes(plan));
-    w->kept = memory;
 }
 
 static void run_part(int64_t part, int thread, void *arg) {
@@ -271,9 +372,10 @@ static void run_part(int64_t part, int thread, void *arg) {
                 .native = n->native,
                 .plan = &n->native->plan,
                 .rows = job->rows,
-                .flat = n->flat};
+                .flat = n->flat,
+                .rings = n->rings};
     const int dims = job->rows->dims;
-    begin_walk(&w, job->arenas + (size_t)thread * job->arena_bytes);
+    (void)begin_walk(&w, w.plan, job->arenas + (size_t)thread * job->arena_bytes);
     const int64_t band = part / job->panels;
     w.begin = job->low[dims - 1] + (part % job->panels) * job->panel;
     w.end = job->high[dims - 1] - w.begin < job->panel ? job->high[dims - 1] : w.begin + job->panel;
@@ -297,14 +399,14 @@ static void run_part(int64_t part, int thread, void *arg) {
 /* Launches */
 
 /* Bands of rows for all threads; pieces of rows where there are few rows. */
-static void split(tile_row_job *job, int64_t panel, double ns) {
+static void split(tile_row_job *job, int64_t panel, int64_t warm, double ns) {
     enum { PARTS_PER_THREAD = 2, WARM_ROWS = 8, PIECE_MIN = 2048, STEP = 64 };
     static const double SMALL_NS = 2e3;
     const tile_rows *rows = job->rows;
     const int64_t length = job->high[rows->dims - 1] - job->low[rows->dims - 1];
     const int64_t threads = ns < SMALL_NS ? 1 : job->run->exe->ctx->threads;
     const int64_t want = threads > 1 ? threads * PARTS_PER_THREAD : 1;
-    job->bands = tile_between(job->lines / (1 + WARM_ROWS * rows->warm), 1, want);
+    job->bands = tile_between(job->lines / (1 + WARM_ROWS * warm), 1, want);
     job->panels = (length - 1) / panel + 1;
     const int64_t pieces = tile_between(length / PIECE_MIN, 1, want / job->bands);
     if (pieces > job->panels) job->panels = pieces;
@@ -312,6 +414,28 @@ static void split(tile_row_job *job, int64_t panel, double ns) {
     if (job->panels > 1) job->panel = (job->panel + STEP - 1) / STEP * STEP;
     if (job->panel > panel) job->panel = panel;
     job->panels = (length - 1) / job->panel + 1;
+}
+
+/* Rows of kept values lie close together, and not at one place of each page, where they would drive
+ * each other out of the first-level cache. */
+static void place_rings(const tile_native_plan *plan, int64_t panel, ring *rings) {
+    size_t place = 0;
+    for (int32_t k = 0; k < plan->rows->item_count; k++) {
+        const tile_native_item *item = &plan->item[k];
+        if (!item->kept) continue;
+        rings[k] = (ring){place, tile_native_pitch(plan, k, panel)};
+        place += rings[k].pitch * (size_t)item->height;
+    }
+}
+
+/* A band makes kept values of rows that another may be writing: only the last stage may read what
+ * is written. */
+static bool reads_apart(const tile_native_plan *plan, const tile_row_job *job) {
+    for (int32_t s = 0; s < plan->stage_count - 1; s++)
+        for (int32_t k = plan->stage[s].line; k < plan->stage[s].line + plan->stage[s].line_count;
+             k++)
+            if (job->shared[plan->line[k].op]) return false;
+    return true;
 }
 
 bool tile_native_run(const tile_run_state *run, const tile_native *native, char *memory) {
@@ -322,10 +446,12 @@ bool tile_native_run(const tile_run_state *run, const tile_native *native, char 
     tile_row_job *job = &n.rows;
     job->window = tile_cut(&memory, (size_t)rows->window_count * sizeof *job->window);
     job->copied = tile_cut(&memory, (size_t)rows->op_count);
+    job->shared = tile_cut(&memory, (size_t)rows->op_count);
     n.flat = tile_cut(&memory, (size_t)rows->flat_count * sizeof *n.flat);
+    n.rings = tile_cut(&memory, (size_t)rows->item_count * sizeof *n.rings);
     job->arenas = memory;
     job->arena_bytes = thread_bytes(plan);
-    if (!tile_rows_begin(job) || job->reread) return false;
+    if (!tile_rows_begin(job) || job->reread || !reads_apart(plan, job)) return false;
     for (int32_t k = 0; k < rows->flat_count; k++)
         n.flat[k] = run->flat + run->exe->flat.place[rows->flat[k]];
     double elements = 1;
@@ -336,7 +462,8 @@ bool tile_native_run(const tile_run_state *run, const tile_native *native, char 
         if (d < rows->dims - 1) job->lines *= extent;
         elements *= (double)extent;
     }
-    split(job, plan->panel, elements * plan->element_ns);
+    split(job, plan->panel, plan->warm, elements * plan->element_ns);
+    place_rings(plan, job->panel, n.rings);
     tile_parallel(run->exe->ctx, job->bands * job->panels, elements * plan->element_ns, run_part,
                   &n);
     return true;

@@ -150,7 +150,7 @@ static tile_status write_source(tile_native_writer *w) {
         TILE_TRY(tile_native_plan_stages(plan));
         if (plan->rows) TILE_TRY(tile_native_write_stages(w));
     }
-    TILE_TRY(tile_native_write_groups(w));
+    if (!plan->rows) TILE_TRY(tile_native_write_groups(w));
     write_head(&plan->exe->program, &plan->source);
     for (int t = 0; t < TILE_DTYPES; t++) write_functions(w, (tile_dtype)t, &plan->source);
     tile_text_add(&plan->source, "%s", tile_text_get(&w->body));
@@ -162,7 +162,7 @@ tile_status tile_native_plan_make(const tile_executable *exe, tile_native_plan *
     *plan = (tile_native_plan){.exe = exe};
     tile_native_writer w = {.plan = plan};
     tile_status status = TILE_OK;
-    if (exe->rows) status = tile_rows_plan_ops(exe, false, &plan->rows);
+    if (exe->rows && !exe->by_blocks) status = tile_rows_plan_ops(exe, false, &plan->rows);
     if (!status) status = write_source(&w);
     tile_text_clear(&w.body);
     tile_text_clear(&w.uses);
