@@ -4,11 +4,12 @@
 #include "core/memory.h"
 
 enum {
+    FOLD_COST = 3,   /* ops that are better written out than kept */
     SHARED_COST = 3, /* ops that are worth a kept row rather than a second time */
     CALL_COST = 8,
     PANEL_MIN = 1024,
     PANEL_MAX = 16384,
-    ROUNDS = 64
+    ROUNDS = 400
 };
 static const int64_t RINGS_BYTES = 256 << 10; /* fit the second-level cache */
 
@@ -16,6 +17,7 @@ typedef struct planner {
     tile_native_plan *plan;
     const tile_rows *rows;
     int32_t *cost; /* per item */
+    bool *called;  /* per item: by a strip */
     bool grown;    /* something was kept that was not */
 } planner;
 
@@ -66,8 +68,9 @@ static void find_levels(planner *b) {
 /* Needs: which stages compute an item */
 
 static void need(planner *b, const tile_row_operand *in, uint64_t stages) {
-    if (tile_native_is_strip(b->rows, in) && !b->plan->item[in->item].kept)
-        b->plan->item[in->item].need |= stages;
+    if (!tile_native_is_strip(b->rows, in)) return;
+    tile_native_item *item = &b->plan->item[in->item];
+    if (!item->kept && !item->folded) item->need |= stages;
 }
 
 static void find_needs(planner *b) {
@@ -89,15 +92,17 @@ static void find_needs(planner *b) {
 
 /* Places */
 
-tile_native_spot tile_native_spot_of(const tile_native_plan *plan, int32_t stage, int32_t reader,
-                                     const tile_row_operand *in) {
-    tile_native_spot at = {.row = in->row, .x = in->x};
-    if (reader >= 0) {
-        const tile_native_item *by = &plan->item[reader];
-        at.ahead = by->kept ? plan->stage[stage].row - plan->rows->item[reader].high : by->ahead;
-        at.x += by->kept ? 0 : by->x;
-        at.row += at.ahead;
-    }
+tile_native_base tile_native_base_of(const tile_native_plan *plan, int32_t stage, int32_t reader) {
+    if (reader < 0) return (tile_native_base){0, 0};
+    const tile_native_item *by = &plan->item[reader];
+    if (!by->kept) return (tile_native_base){by->x, by->ahead};
+    return (tile_native_base){0, plan->stage[stage].row - plan->rows->item[reader].high};
+}
+
+tile_native_spot tile_native_spot_of(const tile_native_plan *plan, int32_t stage,
+                                     tile_native_base base, const tile_row_operand *in) {
+    tile_native_spot at = {
+        .row = in->row + base.ahead, .x = in->x + base.x, .ahead = base.ahead, .local = false};
     if (!tile_native_is_strip(plan->rows, in)) return at;
     const tile_native_item *from = &plan->item[in->item];
     at.local = !from->kept || (from->level == stage && !at.x && at.row == plan->stage[stage].row);
@@ -116,9 +121,11 @@ bool tile_native_find_places(tile_native_plan *plan, int32_t stage) {
             written = tile_native_written(rows, &rows->op[k]);
         for (int32_t i = -1; i < (computed ? rows->item[number].n_in : 0); i++) {
             const tile_row_operand *in = i < 0 ? &written : &rows->item[number].in[i];
-            if (!tile_native_is_strip(rows, in) || plan->item[in->item].kept) continue;
-            const tile_native_spot at = tile_native_spot_of(plan, stage, i < 0 ? -1 : number, in);
+            if (!tile_native_is_strip(rows, in)) continue;
             tile_native_item *item = &plan->item[in->item];
+            if (item->kept || item->folded) continue;
+            const tile_native_base base = tile_native_base_of(plan, stage, i < 0 ? -1 : number);
+            const tile_native_spot at = tile_native_spot_of(plan, stage, base, in);
             const int64_t ahead = at.row - rows->item[in->item].high;
             if (item->x != INT64_MIN && (item->x != at.x || item->ahead != ahead)) {
                 item->level = -1; /* for keep_conflicts */
@@ -138,10 +145,23 @@ static void keep(planner *b, int32_t item) {
     b->plan->item[item].kept = true;
 }
 
-static void keep_rings(planner *b) {
-    for (int32_t k = 0; k < b->rows->item_count; k++)
-        if (b->rows->item[k].kind == TILE_ROW_STRIP && b->rows->item[k].high > b->rows->item[k].low)
-            keep(b, k);
+/* Ops of an item and of what it would fold; more than FOLD_COST: too many, or none may be. */
+static int32_t fold_cost(const planner *b, int32_t number) {
+    const tile_row_item *item = &b->rows->item[number];
+    int32_t cost = b->called[number] ? FOLD_COST + 1 : 1;
+    for (int32_t i = 0; i < item->n_in && cost <= FOLD_COST; i++)
+        if (tile_native_is_strip(b->rows, &item->in[i]) && !b->plan->item[item->in[i].item].kept)
+            cost += fold_cost(b, item->in[i].item);
+    return cost;
+}
+
+static void fold(planner *b, int32_t number) {
+    const tile_row_item *item = &b->rows->item[number];
+    b->grown = b->grown || !b->plan->item[number].folded;
+    b->plan->item[number].folded = true;
+    for (int32_t i = 0; i < item->n_in; i++)
+        if (tile_native_is_strip(b->rows, &item->in[i]) && !b->plan->item[item->in[i].item].kept)
+            fold(b, item->in[i].item);
 }
 
 /* What a stage would compute at two places. */
@@ -149,7 +169,12 @@ static void keep_conflicts(planner *b) {
     for (int32_t s = 0; s < b->plan->stage_count; s++) {
         if (tile_native_find_places(b->plan, s)) continue;
         for (int32_t k = 0; k < b->rows->item_count; k++)
-            if (b->plan->item[k].level < 0) keep(b, k);
+            if (b->plan->item[k].level >= 0)
+                continue;
+            else if (fold_cost(b, k) <= FOLD_COST)
+                fold(b, k);
+            else
+                keep(b, k);
         return; /* levels are to be found again */
     }
 }
@@ -158,7 +183,7 @@ static void keep_conflicts(planner *b) {
 static void keep_shared(planner *b) {
     for (int32_t k = b->rows->op_count - 1; k >= 0 && !b->grown; k--) {
         const int32_t number = tile_native_made(b->rows, k);
-        if (number < 0 || b->plan->item[number].kept) continue;
+        if (number < 0 || b->plan->item[number].kept || b->plan->item[number].folded) continue;
         const uint64_t stages = b->plan->item[number].need;
         if ((stages & (stages - 1)) && b->cost[number] >= SHARED_COST) keep(b, number);
     }
@@ -176,6 +201,7 @@ static void find_costs(planner *b) {
             in[i] = p->value[tile_node_in(p, item->node, i)].dtype;
         const bool plain =
             tile_native_function(NULL, item->node->op, in, p->value[item->value].dtype, name);
+        b->called[number] = !plain;
         b->cost[number] = plain ? 1 : CALL_COST;
         for (int32_t i = 0; i < item->n_in; i++)
             if (tile_native_is_strip(b->rows, &item->in[i]) && b->cost[number] < SHARED_COST)
@@ -186,10 +212,16 @@ static void find_costs(planner *b) {
 /* Ranges and room */
 
 /* The rows and elements of a kept value that stage s reads. */
-static void reach_for(planner *b, int32_t stage, int32_t reader, const tile_row_operand *in) {
+static void reach_for(planner *b, int32_t stage, tile_native_base base,
+                      const tile_row_operand *in) {
     tile_native_plan *plan = b->plan;
-    if (!tile_native_is_strip(b->rows, in) || !plan->item[in->item].kept) return;
-    const tile_native_spot at = tile_native_spot_of(plan, stage, reader, in);
+    if (!tile_native_is_strip(b->rows, in)) return;
+    const tile_native_spot at = tile_native_spot_of(plan, stage, base, in);
+    if (plan->item[in->item].folded)
+        for (int32_t i = 0; i < b->rows->item[in->item].n_in; i++)
+            reach_for(b, stage, tile_native_base_at(plan, in->item, &at),
+                      &b->rows->item[in->item].in[i]);
+    if (!plan->item[in->item].kept) return;
     const tile_native_loop *by = &plan->stage[stage];
     tile_native_item *item = &plan->item[in->item];
     tile_native_loop *s = &plan->stage[item->level];
@@ -213,11 +245,11 @@ static void find_ranges(planner *b) {
             const int32_t number = tile_native_made(b->rows, k);
             if (b->rows->op[k].writes && s == plan->stage_count - 1) {
                 const tile_row_operand in = tile_native_written(b->rows, &b->rows->op[k]);
-                reach_for(b, s, -1, &in);
+                reach_for(b, s, tile_native_base_of(plan, s, -1), &in);
             }
             if (number < 0 || !(plan->item[number].need >> s & 1)) continue;
             for (int32_t i = 0; i < b->rows->item[number].n_in; i++)
-                reach_for(b, s, number, &b->rows->item[number].in[i]);
+                reach_for(b, s, tile_native_base_of(plan, s, number), &b->rows->item[number].in[i]);
         }
         if (plan->stage[s].left > plan->stage[s].right)
             plan->stage[s].left = plan->stage[s].right = 0;
@@ -254,7 +286,6 @@ static void place_kept(planner *b) {
 
 static bool plan_stages(planner *b) {
     find_costs(b);
-    keep_rings(b);
     b->grown = true;
     for (int round = 0; b->grown; round++) {
         b->grown = false;
@@ -274,14 +305,18 @@ tile_status tile_native_plan_stages(tile_native_plan *plan) {
     tile_rows *rows = plan->rows;
     const size_t items = (size_t)rows->item_count + 1;
     plan->item = tile_alloc(items * sizeof *plan->item);
-    planner b = {.plan = plan, .rows = rows, .cost = tile_alloc(items * sizeof *b.cost)};
-    const bool there = plan->item && b.cost;
+    planner b = {.plan = plan,
+                 .rows = rows,
+                 .cost = tile_alloc(items * sizeof *b.cost),
+                 .called = tile_alloc(items)};
+    const bool there = plan->item && b.cost && b.called;
     plan->element_ns = OP_NS * (double)rows->op_count;
     if (there && !plan_stages(&b)) {
         tile_rows_destroy(rows);
         plan->rows = NULL;
     }
     tile_free(b.cost);
+    tile_free(b.called);
     return there ? TILE_OK : TILE_E_MEMORY;
 }
 

@@ -51,6 +51,7 @@ typedef struct tile_native_loop {
 /* What becomes of an item. */
 typedef struct tile_native_item {
     bool kept;
+    bool folded;   /* written out where it is read: cheap, and read at several places */
     int32_t level; /* kept: the stage that makes it */
     int32_t apart; /* the level of what reads it beside its element */
     uint64_t need; /* the stages that compute it */
@@ -94,15 +95,28 @@ tile_status tile_native_plan_stages(tile_native_plan *plan) TILE_MUST_USE;
 /* Fills x and ahead of what a stage computes. false: some value would be computed at two places. */
 bool tile_native_find_places(tile_native_plan *plan, int32_t stage);
 
-/* Where an operand is read by an item (-1: by a write) in the stage at hand. */
+/* Where a reader computes, relative to element and row at hand. */
+typedef struct tile_native_base {
+    int64_t x, ahead;
+} tile_native_base;
+
+/* Where an operand is read. */
 typedef struct tile_native_spot {
-    int64_t row, x; /* relative to the row and the element at hand */
-    int64_t ahead;  /* rows further on than the operand says */
-    bool local;     /* what the stage computes at this very element */
+    int64_t row, x;
+    int64_t ahead; /* rows further on than the operand says */
+    bool local;    /* what the stage computes at this very element */
 } tile_native_spot;
 
-tile_native_spot tile_native_spot_of(const tile_native_plan *plan, int32_t stage, int32_t reader,
-                                     const tile_row_operand *in);
+/* Of an item that the stage computes; -1: of its writes. */
+tile_native_base tile_native_base_of(const tile_native_plan *plan, int32_t stage, int32_t reader);
+tile_native_spot tile_native_spot_of(const tile_native_plan *plan, int32_t stage,
+                                     tile_native_base base, const tile_row_operand *in);
+
+/* Of a folded item that is read there. */
+static inline tile_native_base tile_native_base_at(const tile_native_plan *plan, int32_t item,
+                                                   const tile_native_spot *at) {
+    return (tile_native_base){at->x, at->row - plan->rows->item[item].high};
+}
 
 /* The item that op k computes, or -1. */
 static inline int32_t tile_native_made(const tile_rows *rows, int32_t k) {

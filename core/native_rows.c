@@ -16,7 +16,7 @@
     tile_grow(&(plan)->list, &(plan)->list##_capacity, (plan)->list##_count + 1, \
               sizeof *(plan)->list)
 
-enum { EXPRESSION = 160, ARGUMENT = EXPRESSION + 40, NAME = 32 };
+enum { EXPRESSION = 400, ARGUMENT = EXPRESSION + 40, NAME = 32 };
 
 typedef struct writer {
     tile_native_writer *w;
@@ -165,10 +165,11 @@ static bool is_kept_here(const writer *b, int32_t item) {
 }
 
 /* Checks what the plan promises: a value is read where it is. */
-static tile_native_spot spot_of(writer *b, int32_t reader, const tile_row_operand *in) {
-    const tile_native_spot at = tile_native_spot_of(b->plan, b->stage, reader, in);
+static tile_native_spot spot_of(writer *b, tile_native_base base, const tile_row_operand *in) {
+    const tile_native_spot at = tile_native_spot_of(b->plan, b->stage, base, in);
     if (!tile_native_is_strip(b->rows, in)) return at;
     const tile_native_item *item = &b->plan->item[in->item];
+    if (item->folded) return at;
     const bool there = item->kept ? at.local || item->level < b->stage
                                   : is_made(b, in->item) && at.x == item->x &&
                                         at.row == b->rows->item[in->item].high + item->ahead;
@@ -200,10 +201,39 @@ static void print_load(writer *b, int32_t item, const tile_native_spot *at, char
         (void)snprintf(to, EXPRESSION, "%s[%s]", name, index);
 }
 
+static void types_of(const writer *b, const tile_row_item *item, tile_dtype in[TILE_OP_IN]) {
+    for (int32_t i = 0; i < TILE_OP_IN; i++) in[i] = TILE_F32;
+    for (int32_t i = 0; i < item->n_in; i++)
+        in[i] = b->p->value[tile_node_in(b->p, item->node, i)].dtype;
+}
+
+static void print_operand(writer *b, tile_native_base base, const tile_row_operand *in,
+                          int32_t phase, char to[EXPRESSION]);
+
+/* A folded item, as an expression. */
+static void print_folded(writer *b, int32_t item, const tile_native_spot *at, int32_t phase,
+                         char to[EXPRESSION]) {
+    const tile_row_item *i = &b->rows->item[item];
+    const tile_native_base base = tile_native_base_at(b->plan, item, at);
+    tile_dtype in[TILE_OP_IN];
+    char operand[EXPRESSION], name[64];
+    types_of(b, i, in);
+    (void)tile_native_function(b->w, i->node->op, in, dtype_of(b, item), name);
+    int length = snprintf(to, EXPRESSION, "%s(", name);
+    for (int32_t k = 0; k < i->n_in && length < EXPRESSION; k++) {
+        print_operand(b, base, &i->in[k], phase, operand);
+        length += snprintf(to + length, (size_t)(EXPRESSION - length), k ? ", %s" : "%s", operand);
+    }
+    if (length < EXPRESSION - 1)
+        memcpy(to + length, ")", sizeof ")");
+    else
+        fail_with(b, TILE_E_STATE);
+}
+
 /* An operand as an expression in the loop of a phase (-1: for a call). */
-static void print_operand(writer *b, int32_t reader, const tile_row_operand *in, int32_t phase,
-                          char to[EXPRESSION]) {
-    const tile_native_spot at = spot_of(b, reader, in);
+static void print_operand(writer *b, tile_native_base base, const tile_row_operand *in,
+                          int32_t phase, char to[EXPRESSION]) {
+    const tile_native_spot at = spot_of(b, base, in);
     char index[40];
     to[0] = '\0';
     if (in->item < 0) {
@@ -213,7 +243,9 @@ static void print_operand(writer *b, int32_t reader, const tile_row_operand *in,
     }
     const tile_row_item *item = &b->rows->item[in->item];
     print_index(b, at.x, index);
-    if (item->kind == TILE_ROW_STRIP)
+    if (item->kind == TILE_ROW_STRIP && b->plan->item[in->item].folded)
+        print_folded(b, in->item, &at, phase, to);
+    else if (item->kind == TILE_ROW_STRIP)
         print_strip(b, in->item, &at, phase, to);
     else if (item->kind == TILE_ROW_LOAD)
         print_load(b, in->item, &at, to);
@@ -224,18 +256,27 @@ static void print_operand(writer *b, int32_t reader, const tile_row_operand *in,
         (void)snprintf(to, EXPRESSION, "(int64_t)start_%d", (int)add_iota(b, in->item, at.ahead));
 }
 
-/* Phases */
-
-static void types_of(const writer *b, const tile_row_item *item, tile_dtype in[TILE_OP_IN]) {
-    for (int32_t i = 0; i < TILE_OP_IN; i++) in[i] = TILE_F32;
-    for (int32_t i = 0; i < item->n_in; i++)
-        in[i] = b->p->value[tile_node_in(b->p, item->node, i)].dtype;
+static tile_native_base base_of(const writer *b, int32_t reader) {
+    return tile_native_base_of(b->plan, b->stage, reader);
 }
 
-static int32_t phase_of_operand(writer *b, int32_t reader, const tile_row_operand *in) {
+/* Phases */
+
+static int32_t phase_of_operand(writer *b, tile_native_base base, const tile_row_operand *in,
+                                bool to_call) {
     if (!tile_native_is_strip(b->rows, in)) return 0;
-    if (!spot_of(b, reader, in).local) return 0;
-    return b->phase[in->item] + (b->called[in->item] && !b->called[reader]);
+    const tile_native_spot at = spot_of(b, base, in);
+    int32_t phase = 0;
+    if (b->plan->item[in->item].folded) {
+        const tile_row_item *item = &b->rows->item[in->item];
+        for (int32_t k = 0; k < item->n_in; k++) {
+            const int32_t other = phase_of_operand(b, tile_native_base_at(b->plan, in->item, &at),
+                                                   &item->in[k], false);
+            if (other > phase) phase = other;
+        }
+        return phase;
+    }
+    return at.local ? b->phase[in->item] + (b->called[in->item] && !to_call) : 0;
 }
 
 /* A called op comes after the loop of its phase. */
@@ -254,7 +295,8 @@ static void find_phases(writer *b) {
             !tile_native_function(NULL, item->node->op, in, dtype_of(b, number), name);
         b->phase[number] = 0;
         for (int32_t i = 0; i < item->n_in; i++) {
-            const int32_t phase = phase_of_operand(b, number, &item->in[i]);
+            const int32_t phase =
+                phase_of_operand(b, base_of(b, number), &item->in[i], b->called[number]);
             if (phase > b->phase[number]) b->phase[number] = phase;
         }
         if (b->called[number]) b->blocks = true;
@@ -265,7 +307,7 @@ static void find_phases(writer *b) {
 
 static void note_array(writer *b, const tile_row_operand *in, int32_t phase, bool call) {
     if (!tile_native_is_strip(b->rows, in)) return;
-    if (is_kept(b, in->item)) return;
+    if (is_kept(b, in->item) || b->plan->item[in->item].folded) return;
     if (call || b->called[in->item] || b->phase[in->item] != phase) b->array[in->item] = true;
 }
 
@@ -299,7 +341,7 @@ static void write_op(writer *b, int32_t number) {
     tile_text_add(b->out, "%sconst %s %s = %s(", indent(b), tile_native_type(out),
                   name_item(b, 'v', number, value), name);
     for (int32_t i = 0; i < item->n_in; i++) {
-        print_operand(b, number, &item->in[i], b->phase[number], operand);
+        print_operand(b, base_of(b, number), &item->in[i], b->phase[number], operand);
         tile_text_add(b->out, i ? ", %s" : "%s", operand);
     }
     tile_text_add(b->out, "); /* %%%d: %s */\n", (int)item->value, item->node->op->math);
@@ -319,7 +361,7 @@ static void write_writes(writer *b) {
         const tile_row_op *op = &b->rows->op[k];
         if (!op->writes) continue;
         const tile_row_operand in = tile_native_written(b->rows, op);
-        print_operand(b, -1, &in, b->phases - 1, operand);
+        print_operand(b, base_of(b, -1), &in, b->phases - 1, operand);
         tile_text_add(b->out, "%sconst %s w%d = %s;\n", indent(b),
                       tile_native_type(dtype_read(b, &in)), (int)k, operand);
     }
@@ -376,17 +418,18 @@ static void write_argument(writer *b, int32_t reader, int32_t i, char to[ARGUMEN
     const tile_row_operand *in = &b->rows->item[reader].in[i];
     char expression[EXPRESSION];
     const tile_row_item *item = in->item < 0 ? NULL : &b->rows->item[in->item];
-    print_operand(b, reader, in, -1, expression);
+    print_operand(b, base_of(b, reader), in, -1, expression);
     /* "name[from + x - 2]" is a place in an array, "a7[x]" an array of the block. */
     char *index = strchr(expression, '[');
-    if (index && item && item->kind != TILE_ROW_IOTA) {
+    const bool folded = in->item >= 0 && b->plan->item[in->item].folded;
+    if (index && item && item->kind != TILE_ROW_IOTA && !folded) {
         const bool whole = !strcmp(index, "[x]");
         *index = '\0';
         if (whole)
             (void)snprintf(to, ARGUMENT, "%s", expression);
         else
             (void)snprintf(to, ARGUMENT, "&%s[from + (%lld)]", expression,
-                           (long long)spot_of(b, reader, in).x);
+                           (long long)spot_of(b, base_of(b, reader), in).x);
         return;
     }
     const char *type = tile_native_type(dtype_read(b, in));

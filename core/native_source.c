@@ -140,6 +140,8 @@ static void write_head(const tile_program *p, tile_text *out) {
                        "#define TILE_INDEPENDENT "
                        "_Pragma(\"clang loop vectorize(assume_safety)\")\n"
                        "#else\n"
+                       "/* Joining the conditions of guarded products makes vector code slow. */\n"
+                       "#pragma GCC optimize(\"no-thread-jumps\")\n"
                        "#define TILE_INDEPENDENT _Pragma(\"GCC ivdep\")\n"
                        "#endif\n\n");
 }
