@@ -10,7 +10,7 @@ extern "C" {
 
 /* What runs kernels: results have the same bits. */
 typedef enum tile_executor {
-    TILE_EXECUTOR_AUTO, /* the interpreter, then native code for what runs often, once it is built */
+    TILE_EXECUTOR_AUTO, /* the interpreter; native code for what runs often, once built */
     TILE_EXECUTOR_INTERPRETER,
     TILE_EXECUTOR_NATIVE, /* native code at once: the first launch of a program waits for it */
     TILE_EXECUTORS

@@ -141,7 +141,7 @@ typedef struct tile_row_job {
 tile_status tile_rows_plan_ops(const tile_executable *exe, bool joined,
                                tile_rows **rows) TILE_MUST_USE;
 
-/* Fills window, copied, shared, reread, low, high of a job with run and rows, and room for the lists.
+/* Fills window, copied, shared, reread, low, high of a job with run and rows, and room for lists.
  * false: the launch cannot run as rows. */
 bool tile_rows_begin(tile_row_job *job);
 

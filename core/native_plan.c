@@ -29,8 +29,8 @@ tile_row_operand tile_native_written(const tile_rows *rows, const tile_row_op *o
 
 /* Levels */
 
-/* A kept operand that is read at the reader's own element may be made in the same loop; but not when
- * the reader itself is read beside its element. apart: the level in that case. */
+/* A kept operand that is read at the reader's own element may be made in the same loop; but not
+ * when the reader itself is read beside its element. apart: the level in that case. */
 static void raise_levels(planner *b, int32_t number, const tile_row_operand *in) {
     if (!tile_native_is_strip(b->rows, in)) return;
     tile_native_item *item = &b->plan->item[number];

@@ -3,8 +3,8 @@
  * The loops of a field-form program come from the row plan with every op on its own. A value that
  * is read at several rows, or at several distances along a row, is kept: a row of it, or a ring of
  * rows. A kept value whose operands are there at its own element is made in their loop, else in
- * the next: loop k makes the kept values of level k, at one row ahead of the row at hand for all;
- * the last makes what is written. Everything else is a local variable of each loop that needs it. */
+ * the next: loop k makes the kept values of level k, all at one row ahead of the row at hand; the
+ * last makes what is written. Everything else is a local variable of each loop that needs it. */
 #ifndef TILE_CORE_NATIVE_PLAN_H
 #define TILE_CORE_NATIVE_PLAN_H
 

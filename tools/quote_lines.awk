@@ -1,6 +1,6 @@
 # quote_lines.awk: makes C string constants of the lines of a text, for an initialiser.
-# With -v sections=1 a line "TILE_SOURCE_OF type_X" begins the constant NAME_X, what stands before the
-# first is left out, and so are lines with TILE_NO_SOURCE; last comes NAME_LIST(X).
+# With -v sections=1 a line "TILE_SOURCE_OF type_X" begins the constant NAME_X, what stands before
+# the first is left out, and so are lines with TILE_NO_SOURCE; last comes NAME_LIST(X).
 
 function begin_section(type) {
     if (type) types = types " X(" type ")"
