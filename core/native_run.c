@@ -9,7 +9,7 @@
 
 enum {
     PIECE = 512, /* elements of a row that go by copies at a time */
-    RIM = 8,     /* elements at a row's end that do */
+    RIM = 16,    /* elements at a row's end that do, at most */
     RIM_COPY = 32,
     RIM_SPREAD = 16, /* most elements that a line is read beside the one at hand */
     RIM_BYTES = (RIM + RIM_COPY) * 8
@@ -31,6 +31,7 @@ typedef struct reach {
     bool direct;               /* the inside of such a row runs in place */
     rim *left, *right;
     int32_t left_count, right_count;
+    int64_t rim; /* elements of a rim: what leaves the stores of kept rows aligned */
 } reach;
 
 /* Rows of a kept value in a thread's memory. */
@@ -204,7 +205,7 @@ static void run_pieces(const walker *w, int32_t stage, int64_t begin, int64_t en
     }
 }
 
-/* Elements [begin, begin + RIM), of which some lines are copies. Fixed lengths are a few moves. */
+/* The elements of a rim, of which some lines are copies. Fixed lengths are a few moves. */
 static void run_rim(const walker *w, int32_t stage, const rim *rims, int32_t count, int64_t begin) {
     char *before[TILE_NATIVE_RIMS];
     for (int32_t k = 0; k < count; k++) {
@@ -219,7 +220,7 @@ static void run_rim(const walker *w, int32_t stage, const rim *rims, int32_t cou
         }
         w->line[r->line] = r->to - r->x * (int64_t)r->size;
     }
-    call(w, stage, begin, begin + RIM);
+    call(w, stage, begin, begin + w->reach[stage].rim);
     for (int32_t k = 0; k < count; k++) w->line[rims[k].line] = before[k];
 }
 
@@ -252,7 +253,7 @@ static void run_row(walker *w, int32_t stage, int64_t row) {
         w->line[k] = (char *)(w->lies[k].base + (intptr_t)(row * w->lies[k].row_step));
     call(w, stage, r->first, r->last);
     if (r->first > begin) run_rim(w, stage, r->left, r->left_count, begin);
-    if (r->last < end) run_rim(w, stage, r->right, r->right_count, end - RIM);
+    if (r->last < end) run_rim(w, stage, r->right, r->right_count, end - r->rim);
 }
 
 static void turn_rings(const walker *w) {
@@ -308,7 +309,8 @@ static bool begin_rims(const walker *w, const tile_native_loop *s, int64_t begin
                        reach *r) {
     r->left = w->rims + 2 * s->line;
     r->right = r->left + s->line_count;
-    if (end - begin < 4 * RIM || r->first > begin + RIM || r->last < end - RIM) return false;
+    r->rim = s->tap_count ? RIM : RIM / 2;
+    if (end - begin < 4 * RIM || r->first > begin + r->rim || r->last < end - r->rim) return false;
     for (int32_t k = s->line; k < s->line + s->line_count; k++) {
         const tile_native_line *line = &w->plan->line[k];
         const tile_row_lie *l = &w->lies[k];
@@ -321,8 +323,8 @@ static bool begin_rims(const walker *w, const tile_native_loop *s, int64_t begin
         if (left) begin_rim(w, k, true, &r->left[r->left_count++]);
         if (right) begin_rim(w, k, false, &r->right[r->right_count++]);
     }
-    if (r->first > begin) r->first = begin + RIM;
-    if (r->last < end) r->last = end - RIM;
+    if (r->first > begin) r->first = begin + r->rim;
+    if (r->last < end) r->last = end - r->rim;
     return true;
 }
 
