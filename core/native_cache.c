@@ -97,9 +97,11 @@ bool tile_native_folder(char folder[TILE_NATIVE_PATH], char why[TILE_NATIVE_WHY]
     bool made = length > 0 && length < TILE_NATIVE_PATH - 100 && make_folder(folder);
     if (made) memcpy(folder + length, "/tiletape", sizeof "/tiletape");
     made = made && make_folder(folder) && access(folder, W_OK | X_OK) == 0;
-    if (!made)
-        (void)snprintf(why, TILE_NATIVE_WHY, "no cache: the folder %.150s cannot be written to",
-                       folder);
+    if (!made) {
+        const size_t all = strlen(folder), most = 180; /* the end says more */
+        (void)snprintf(why, TILE_NATIVE_WHY, "no cache: the folder %s cannot be written to",
+                       folder + (all > most ? all - most : 0));
+    }
     return made;
 }
 

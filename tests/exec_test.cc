@@ -142,6 +142,51 @@ TEST(Rows, SeeTheSameArrayUnderTwoNames) {
     }
 }
 
+/* y = p + p^2 + (the row above p)^2, where p and y may be one array: the row above is y's by then,
+ * and a ring of rows would still hold p's. */
+void stencil_of_two_names(tile_builder *b) {
+    const tile_param p = tile_array_param(b, "p", TILE_F32, 2);
+    const tile_param y = tile_array_param(b, "y", TILE_F32, 2);
+    const tile_offset at = TILE_AT(tile_block_start(b, 0, 1), tile_block_start(b, 1, 16));
+    const tile here = tile_load(p, TILE_SHAPE(1, 16), at);
+    const tile wide = tile_load(p, TILE_SHAPE(2, 16), TILE_SHIFT(at, -1, 0));
+    const tile square = tile_mul(wide, wide);
+    tile part[2];
+    for (int k = 0; k < 2; k++) {
+        tile_emission e = {};
+        e.op = tile_op_find("view");
+        e.n_in = 1;
+        e.in[0] = square;
+        e.has_shape = true;
+        e.shape = TILE_SHAPE(1, 16);
+        e.attrs.shift[0] = k;
+        part[k] = tile_emit(b, &e);
+    }
+    const tile above = part[0], own = part[1];
+    tile_store(y, tile_expr("here + own + above", here, own, above), at);
+}
+
+TEST(Rows, LeaveAStencilOnOneArrayUnderTwoNamesToTheBlocks) {
+    Memory apart(TILE_F32, {4, 16}), other(TILE_F32, {4, 16}), one(TILE_F32, {4, 16});
+    apart.fill([](int64_t) { return 0.5; });
+    one.fill([](int64_t) { return 0.5; });
+    for (int threads : THREADS) {
+        Runner r(threads);
+        r.build(stencil_of_two_names);
+        r.run(bound_of({4, 1}, {&apart, &other}));
+        EXPECT_TRUE(r.rows());
+        EXPECT_EQ(1.0, other.get(16));
+        Memory both = one;
+        Runner q(threads);
+        q.build(stencil_of_two_names);
+        q.run(bound_of({4, 1}, {&both, &both}));
+        EXPECT_FALSE(q.rows());
+        /* The first row has zeros above it: 0.75; then 0.5 + 0.25 + what is above, squared. */
+        EXPECT_EQ(0.75, both.get(0));
+        EXPECT_EQ(0.75 + 0.75 * 0.75, both.get(16));
+    }
+}
+
 TEST(Rows, GiveWayToBlocksInOrderWhereNamesOverlapElsewhere) {
     /* q is z moved by one: block b reads what block b - 1 wrote at its first element */
     Memory z(TILE_F32, {100}), y(TILE_F32, {100});
