@@ -137,7 +137,7 @@ int bench_finish(void) {
 static void report(const bench_title *t, const bench_candidate *c, double copy_bytes, int rounds) {
     static bool begun = false;
     if (!begun)
-        printf("%-8s %-10s %-10s %7s %9s %9s %7s %7s %7s %9s %6s %6s\n", "name", "what", "grid",
+        printf("%-14s %-10s %-10s %7s %9s %9s %7s %7s %7s %9s %6s %6s\n", "name", "what", "grid",
                "threads", "hand ms", "ours ms", "ratio", "best", "noise", "copy GB/s", "hand bw",
                "ours bw");
     begun = true;
@@ -148,11 +148,11 @@ static void report(const bench_title *t, const bench_candidate *c, double copy_b
     const double our_share = bench_ratio(&c[3], &c[2], rounds) / copy;
     const double hand = fmin(bench_least(&c[0], rounds), bench_least(&c[1], rounds));
     const double ours = bench_least(&c[2], rounds), step = 1e3 / (double)t->steps;
-    printf("%-8s %-10s %-10s %7d %9.3f %9.3f %7.2f %7.2f %7.2f %9.1f %7.2f %7.2f\n", t->name,
+    printf("%-14s %-10s %-10s %7d %9.3f %9.3f %7.2f %7.2f %7.2f %9.1f %7.2f %7.2f\n", t->name,
            t->what, t->grid, t->threads, hand * step, ours * step, ratio, ours / hand, noise,
            1e-9 * copy_bytes / bench_least(&c[3], rounds), hand_share, our_share);
     if (!(noise > 0.8 && noise < 1.25))
-        printf("%8s the line above is not to be trusted: the same code took %.2f times as long\n",
+        printf("%14s the line above is not to be trusted: the same code took %.2f times as long\n",
                "noise:", noise);
     fflush(stdout);
     bench_line("ratio %s %s %s %d %.2f", t->name, t->what, t->grid, t->threads, ratio);

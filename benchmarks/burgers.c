@@ -116,9 +116,10 @@ static tile_array *new_array(tile_burgers *o, const float *dense, bool grad) {
     return array;
 }
 
-static tile_burgers tile_begin(const burgers_problem *w, bool gradient, int threads) {
+static tile_burgers tile_begin(const burgers_problem *w, bool gradient, int threads,
+                               tile_executor executor) {
     tile_burgers o = {.problem = w};
-    const tile_context_options options = {.threads = threads};
+    const tile_context_options options = {.threads = threads, .executor = executor};
     bench_must(tile_context_create(&options, &o.ctx));
     bench_must(burgers_kernel_build(o.ctx, TILE_F32, w->tile_rows, w->tile_cols, &o.step));
     for (int c = 0; c < COMPONENTS; c++) {
@@ -196,11 +197,13 @@ static double run_bytes(const burgers_problem *w, bool gradient) {
     return (double)(w->rows * w->cols * w->steps * (gradient ? 10 : 4)) * sizeof(float);
 }
 
-static void compare(const burgers_problem *w, bool gradient, int threads,
-                    const bench_options *options) {
+static void compare_with(tile_executor executor, const burgers_problem *w, bool gradient,
+                         int threads, const bench_options *options) {
     hand_burgers h = hand_begin(w, gradient, threads);
-    tile_burgers o = tile_begin(w, gradient, threads);
-    bench_title title = {.name = "burgers", .what = gradient ? "gradient" : "forward"};
+    tile_burgers o = tile_begin(w, gradient, threads, executor);
+    const bool native = executor == TILE_EXECUTOR_NATIVE;
+    bench_title title = {.name = native ? "burgers_native" : "burgers",
+                         .what = gradient ? "gradient" : "forward"};
     snprintf(title.grid, sizeof title.grid, "%dx%d", (int)w->rows, (int)w->cols);
     title.threads = threads;
     title.steps = w->steps;
@@ -213,6 +216,12 @@ static void compare(const burgers_problem *w, bool gradient, int threads,
     check(&h, &o);
     hand_end(&h);
     tile_end(&o);
+}
+
+static void compare(const burgers_problem *w, bool gradient, int threads,
+                    const bench_options *options) {
+    compare_with(TILE_EXECUTOR_INTERPRETER, w, gradient, threads, options);
+    compare_with(TILE_EXECUTOR_NATIVE, w, gradient, threads, options);
 }
 
 static void compare_all(burgers_problem w, bool forward, const bench_options *options) {

@@ -35,7 +35,8 @@ static tile_kernel *build(tile_context *ctx, const char *name, bool linear, int6
 
 static chain chain_begin(bool linear, int64_t count, int threads) {
     chain c = {.count = count, .on_tape = true};
-    const tile_context_options options = {.threads = threads};
+    const tile_context_options options = {.threads = threads,
+                                          .executor = TILE_EXECUTOR_INTERPRETER};
     bench_must(tile_context_create(&options, &c.ctx));
     c.kernel = build(c.ctx, linear ? "halve" : "grow", linear, count);
     for (int i = 0; i < 2; i++)

@@ -140,9 +140,10 @@ static tile_array *new_array(tile_wave *o, const float *dense, bool grad) {
     return array;
 }
 
-static tile_wave tile_begin(const wave_problem *w, wave_mode mode, int threads) {
+static tile_wave tile_begin(const wave_problem *w, wave_mode mode, int threads,
+                            tile_executor executor) {
     tile_wave o = {.problem = w, .mode = mode};
-    const tile_context_options options = {.threads = threads};
+    const tile_context_options options = {.threads = threads, .executor = executor};
     bench_must(tile_context_create(&options, &o.ctx));
     bench_must(wave_kernel_build(o.ctx, TILE_F32, w->tile_rows, w->tile_cols, &o.step));
     for (int i = 0; i < BUFFERS; i++) o.p[i] = new_array(&o, NULL, mode == BY_STATE && i < 2);
@@ -219,11 +220,14 @@ static void check(hand_wave *h, tile_wave *o) {
         check_one("wave velocity gradient", h, tile_array_grad(o->v), h->dv);
 }
 
-static void compare(const wave_problem *w, wave_mode mode, int threads,
-                    const bench_options *options) {
+static void compare_with(tile_executor executor, const wave_problem *w, wave_mode mode, int threads,
+                         const bench_options *options) {
     hand_wave h = hand_begin(w, mode, threads);
-    tile_wave o = tile_begin(w, mode, threads);
-    bench_title title = {.name = "wave", .what = MODE_NAME[mode], .threads = threads};
+    tile_wave o = tile_begin(w, mode, threads, executor);
+    const bool native = executor == TILE_EXECUTOR_NATIVE;
+    bench_title title = {.name = native ? "wave_native" : "wave",
+                         .what = MODE_NAME[mode],
+                         .threads = threads};
     snprintf(title.grid, sizeof title.grid, "%dx%d", (int)w->rows, (int)w->cols);
     title.steps = w->steps;
     title.bytes = (double)(w->rows * w->cols * w->steps * MODE_FIELDS[mode]) * sizeof(float);
@@ -235,6 +239,12 @@ static void compare(const wave_problem *w, wave_mode mode, int threads,
     check(&h, &o);
     hand_end(&h);
     tile_end(&o);
+}
+
+static void compare(const wave_problem *w, wave_mode mode, int threads,
+                    const bench_options *options) {
+    compare_with(TILE_EXECUTOR_INTERPRETER, w, mode, threads, options);
+    compare_with(TILE_EXECUTOR_NATIVE, w, mode, threads, options);
 }
 
 static void compare_all(wave_problem w, const bench_options *options) {

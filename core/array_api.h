@@ -8,13 +8,23 @@
 extern "C" {
 #endif
 
+/* What runs kernels: results have the same bits. */
+typedef enum tile_executor {
+    TILE_EXECUTOR_AUTO, /* the interpreter; native code for what runs often, once built */
+    TILE_EXECUTOR_INTERPRETER,
+    TILE_EXECUTOR_NATIVE, /* native code at once: the first launch of a program waits for it */
+    TILE_EXECUTORS
+} tile_executor;
+
 /* What tile_context_create may be told. */
 typedef struct tile_context_options {
     int threads;         /* worker threads, the caller counted; 0: TILE_THREADS, else all cores */
     size_t memory_limit; /* bytes of arrays, tapes and scratch together; 0: no limit */
     bool check; /* checked mode: a launch that ends in an execution error has changed nothing, and
                    tile_launch returns the error; also by TILE_CHECK=1 in the environment */
-    size_t shared_bytes; /* shared memory of a block; 0: 227 KiB, the most of a CUDA device */
+    size_t shared_bytes;    /* shared memory of a block; 0: 227 KiB, the most of a CUDA device */
+    tile_executor executor; /* TILE_EXECUTOR_AUTO: TILE_EXECUTOR (auto, interpreter, native) may say
+                               otherwise */
 } tile_context_options;
 
 /* tile_context_create: a CPU device with its worker threads.
@@ -44,6 +54,28 @@ TILE_API int tile_context_threads(const tile_context *ctx);
 
 /* tile_context_bytes: bytes now held for arrays, tapes and scratch. */
 TILE_API size_t tile_context_bytes(const tile_context *ctx);
+
+/* What tile_context_info tells. A program is a kernel, or a part of its adjoint. */
+typedef struct tile_executor_info {
+    tile_executor executor;       /* as chosen when the context was made */
+    int64_t native_launches;      /* that ran by native code, wholly or in part */
+    int64_t interpreted_launches; /* all others */
+    int64_t compiled;             /* programs that the C compiler built */
+    int64_t reused;               /* programs found in the cache folder */
+    int64_t waiting;              /* programs that are being built */
+    int64_t failed;               /* programs that could not be built */
+    char why[256];                /* why there is no native code, the last reason; "": none */
+} tile_executor_info;
+
+/* tile_context_info: what runs this context's kernels, and why native code does not.
+ *
+ * in       info is filled
+ * special  native code needs a C compiler (TILE_CC, else cc; it may take TILE_CC_SECONDS, 60) and a
+ *          folder for objects (XDG_CACHE_HOME or ~/.cache, then tiletape; it is kept below
+ *          TILE_CACHE_BYTES, 256 MiB); without them the interpreter goes on
+ * errors   TILE_E_ARGUMENT ctx or info is NULL
+ */
+TILE_API tile_status tile_context_info(tile_context *ctx, tile_executor_info *info) TILE_MUST_USE;
 
 /* tile_dtype_name: "float32" and the like. */
 TILE_API const char *tile_dtype_name(tile_dtype dtype);

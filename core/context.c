@@ -58,15 +58,36 @@ static tile_status choose_check(bool wanted, bool *check) {
     return TILE_OK;
 }
 
+static tile_status choose_executor(tile_executor wanted, tile_executor *executor) {
+    static const char *const names[] = {"auto", "interpreter", "native"};
+    TILE_CHECK((unsigned)wanted < TILE_EXECUTORS, TILE_E_ARGUMENT,
+               "tile_context_create: executor is %d, wanted a tile_executor", (int)wanted);
+    const char *text = getenv("TILE_EXECUTOR");
+    *executor = wanted;
+    if (wanted != TILE_EXECUTOR_AUTO || !text || !*text) return TILE_OK;
+    for (int k = 0; k < TILE_EXECUTORS; k++) {
+        if (strcmp(text, names[k]) != 0) continue;
+        *executor = (tile_executor)k;
+        return TILE_OK;
+    }
+    return tile_fail(TILE_E_ARGUMENT,
+                     "tile_context_create: TILE_EXECUTOR is \"%.40s\", wanted auto, interpreter or "
+                     "native",
+                     text);
+}
+
 tile_status tile_context_create(const tile_context_options *options, tile_context **ctx) {
     TILE_CHECK(ctx, TILE_E_ARGUMENT, "tile_context_create: ctx is NULL");
     int threads = 1;
     bool check;
     TILE_TRY(choose_check(options && options->check, &check));
     TILE_TRY(choose_threads(options ? options->threads : 0, &threads));
+    tile_executor executor = TILE_EXECUTOR_AUTO;
+    TILE_TRY(choose_executor(options ? options->executor : TILE_EXECUTOR_AUTO, &executor));
     tile_context *made = tile_alloc(sizeof *made);
     if (!made) return TILE_E_MEMORY;
     made->refs = 1;
+    made->executor = executor;
     made->threads = threads;
     made->check = check;
     made->memory_limit = options ? options->memory_limit : 0;
@@ -88,6 +109,7 @@ tile_context *tile_context_hold(tile_context *ctx) {
 }
 
 static void context_free(tile_context *ctx) {
+    tile_native_stop(ctx);
     tile_workers_stop(ctx);
     if (ctx->free_scratch)
         ctx->free_scratch(ctx);

@@ -12,6 +12,7 @@ extern "C" {
 #endif
 
 typedef struct tile_workers tile_workers;
+typedef struct tile_native_service tile_native_service; /* core/native_service.c */
 
 struct tile_context {
     int64_t refs; /* the handle, arrays' storages, kernels, tapes; atomic */
@@ -34,6 +35,9 @@ struct tile_context {
     void (*free_scratch)(tile_context *ctx); /* NULL: scratch is from tile_alloc */
     void *ready_made; /* built-in kernels, made when first used; see tape/launches.c */
     void (*free_ready_made)(tile_context *ctx);
+    tile_executor executor;
+    tile_native_service *native; /* NULL: nothing was asked of it yet */
+    int64_t native_launches, interpreted_launches;
     int64_t ready_refs; /* of refs, those of ready_made's own kernels; whoever makes one adds 1 */
 };
 
@@ -41,6 +45,9 @@ tile_context *tile_context_hold(tile_context *ctx);
 
 /* The context goes when refs is down to ready_refs. NULL is fine. */
 void tile_context_release(tile_context *ctx);
+
+/* Ends the thread that compiles, and the compiler. */
+void tile_native_stop(tile_context *ctx);
 
 /* Notes an execution error for the next synchronisation; the first one stays. Any thread. */
 void tile_context_pend(tile_context *ctx, tile_status code, const char *format, ...)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/memory.h"
+#include "core/native.h"
 #include "core/status.h"
 
 /* Making */
@@ -53,6 +54,7 @@ tile_status tile_executable_create(tile_context *ctx, tile_program *program,
 
 void tile_executable_destroy(tile_executable *exe) {
     if (!exe) return;
+    tile_native_drop(exe->native);
     tile_rows_destroy(exe->rows);
     tile_plan_clear(&exe->blocks);
     tile_plan_clear(&exe->flat);
@@ -260,6 +262,25 @@ bool tile_executable_may_fail(tile_executable *exe, const tile_bound *bound) {
     return need_scratch(exe) || begin(exe, bound, false, &run, &stash) || run.may_fail;
 }
 
+/* Generated rows. Where there is no memory for them the interpreter, which has its own, goes on. */
+static bool run_native_rows(const tile_run_state *run) {
+    if (!run->native || run->exe->by_blocks || !run->exe->rows) return false;
+    scratch *s = run->exe->ctx->scratch;
+    const size_t bytes = tile_native_bytes(run->native, run->exe->ctx->threads);
+    if (!bytes || grow_buffer(run->exe->ctx, &s->commit, bytes)) return false;
+    return tile_native_run(run, run->native, s->commit->data);
+}
+
+static bool run_rows(tile_executable *exe, const tile_run_state *run) {
+    const scratch *s = exe->ctx->scratch;
+    if (!exe->rows || exe->by_blocks || run->may_fail) return false;
+    if (!run_native_rows(run) && !tile_rows_run(run, run->flat + flat_bytes(exe) + slot_bytes(exe),
+                                                s->parts->data, thread_bytes(exe)))
+        return false;
+    exe->runs_by_rows++;
+    return true;
+}
+
 tile_status tile_execute(tile_executable *exe, const tile_bound *bound) {
     tile_run_state run;
     tile_run_error error;
@@ -272,13 +293,14 @@ tile_status tile_execute(tile_executable *exe, const tile_bound *bound) {
     if (!run.blocks) return TILE_OK;
     TILE_CHECK(bound->stash || !stash, TILE_E_STATE, "%s: no stash for kept values",
                exe->program.name);
+    run.native = tile_native_of(exe, exe->block_ns * (double)run.blocks);
+    if (run.native)
+        exe->ctx->native_launches++;
+    else
+        exe->ctx->interpreted_launches++;
+    if (run_rows(exe, &run)) return TILE_OK;
     const size_t bytes = thread_bytes(exe);
     const scratch *s = exe->ctx->scratch;
-    if (exe->rows && !exe->by_blocks && !run.may_fail &&
-        tile_rows_run(&run, run.flat + flat_bytes(exe) + slot_bytes(exe), s->parts->data, bytes)) {
-        exe->runs_by_rows++;
-        return TILE_OK;
-    }
     TILE_TRY(choose(&run, &size));
     if (run.logged || run.summed)
         tile_commit_run(&run, &size, s->commit->data, s->parts->data, bytes);

@@ -1,7 +1,7 @@
 /* exec_blocks.c: runs the steps of a plan, block after block: the obvious executor. */
 #include <string.h>
 
-#include "core/exec_internal.h"
+#include "core/native.h"
 
 static const int64_t PLACE_MAX = (int64_t)1 << 62;
 
@@ -32,6 +32,15 @@ static void run_strips(char *arena, const tile_strip_step *strip, int32_t count,
             s->run(in, arena + s->out + (size_t)start * s->out_step, length);
         }
     }
+}
+
+/* By generated code. false: there is none. */
+static bool run_group(const tile_runner *r, const tile_plan *plan, int32_t step) {
+    const tile_native *native = r->run->native;
+    if (!native || plan != &r->run->exe->blocks) return false;
+    const tile_native_group group = tile_native_group_of(native, step);
+    if (group) group(r->arena, native->plan.strip);
+    return group != NULL;
 }
 
 /* Cooperative */
@@ -139,7 +148,8 @@ void tile_run_steps(tile_runner *r, const tile_plan *plan, int32_t first, int32_
         char *kept;
         switch (s->kind) {
         case TILE_STEP_STRIPS:
-            run_strips(r->arena, &plan->strip[s->first], s->count, s->elements);
+            if (!run_group(r, plan, k))
+                run_strips(r->arena, &plan->strip[s->first], s->count, s->elements);
             break;
         case TILE_STEP_CALL: run_call(r, &plan->call[s->first]); break;
         case TILE_STEP_SCALAR: run_scalar(r, s); break;

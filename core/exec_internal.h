@@ -41,6 +41,7 @@ typedef enum tile_step_kind {
 /* One elementwise op. An operand's place moves by step bytes per element of a chunk that starts
  * further on in the tile; 0: it lives within the group, a chunk at a time. */
 typedef struct tile_strip_step {
+    const tile_node *node;
     tile_strip run;
     int n_in;
     size_t in[TILE_OP_IN], in_step[TILE_OP_IN];
@@ -112,7 +113,8 @@ tile_status tile_place_values(const tile_program *program, const int32_t *group,
 
 /* One launch */
 
-typedef struct tile_rows tile_rows; /* the row plan: exec_rows.c */
+typedef struct tile_rows tile_rows;     /* the row plan: exec_rows.c */
+typedef struct tile_native tile_native; /* generated code: native.h */
 
 /* A within whose value is affine in the block indices, between ends that a launch fixes. */
 typedef struct tile_check {
@@ -133,6 +135,9 @@ struct tile_executable {
     double block_ns; /* estimate for one block, loops counted once */
     bool by_blocks;
     int64_t runs_by_rows; /* launches that ran as rows; for tests */
+    tile_native *native;  /* NULL: not asked for yet */
+    double work_ns;       /* estimate of what was launched so far */
+    int64_t launches;
 };
 
 /* Where a slot of the stash lies. */
@@ -157,11 +162,12 @@ typedef struct tile_run_state {
     char *flat; /* arena of the flat plan */
     tile_slot_place *slot;
     int64_t blocks;
-    bool may_fail;         /* some step may end in an execution error */
-    tile_run_error *error; /* of the launch; any thread, under ctx->lock */
-    bool serial;           /* blocks run one after the other on the calling thread */
-    uint64_t logged;       /* array parameters whose writes are committed in block order */
-    uint64_t summed;       /* array parameters whose additions are summed over all blocks first */
+    bool may_fail;             /* some step may end in an execution error */
+    tile_run_error *error;     /* of the launch; any thread, under ctx->lock */
+    const tile_native *native; /* NULL: the interpreter runs all of it */
+    bool serial;               /* blocks run one after the other on the calling thread */
+    uint64_t logged;           /* array parameters whose writes are committed in block order */
+    uint64_t summed; /* array parameters whose additions are summed over all blocks first */
 } tile_run_state;
 
 /* One thread's part of it. */

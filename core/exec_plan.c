@@ -50,7 +50,7 @@ static tile_status new_step(tile_plan *plan, tile_step_kind kind, const tile_nod
 tile_status tile_plan_strip(tile_plan *plan, const tile_program *p, const tile_node *n,
                             const bool *local) {
     tile_dtype in[TILE_OP_IN] = {TILE_F32};
-    tile_strip_step strip = {.n_in = n->n_in, .out = plan->place[n->out]};
+    tile_strip_step strip = {.node = n, .n_in = n->n_in, .out = plan->place[n->out]};
     for (int k = 0; k < n->n_in; k++) {
         const int32_t v = tile_node_in(p, n, k);
         in[k] = p->value[v].dtype;

@@ -85,7 +85,7 @@ static bool same_places(const tile_row_place *a, const tile_row_place *b, int ra
 
 /* Whether the load of op k may see what another op writes to the same elements: only in the same
  * window, and copied when it is used after the write. */
-static bool check_load(const tile_row_job *job, int32_t k, uint64_t same) {
+static bool check_load(tile_row_job *job, int32_t k, uint64_t same) {
     const tile_rows *rows = job->rows;
     const tile_row_op *op = &rows->op[k];
     const tile_row_item *item = &rows->item[op->item];
@@ -94,7 +94,7 @@ static bool check_load(const tile_row_job *job, int32_t k, uint64_t same) {
         if (!rows->op[j].writes) continue;
         const tile_row_window *other = &rows->window[rows->op[j].window];
         if (!tile_has_bit(same, other->param)) continue;
-        if (window->rank != other->rank || item->right > item->left) return false;
+        if (window->rank != other->rank || item->right > item->left || item->warm) return false;
         for (int d = 0; d < rows->dims; d++)
             if (d < rows->dims - 1 ? item->at[d] != 0 : item->left != 0) return false;
         for (int d = 0; d < window->rank; d++)
@@ -102,11 +102,12 @@ static bool check_load(const tile_row_job *job, int32_t k, uint64_t same) {
         if (!same_places(&job->window[op->window], &job->window[rows->op[j].window], other->rank))
             return false;
         if (j > k && item->last > j) job->copied[k] = true;
+        if (j < k) job->reread = true;
     }
     return true;
 }
 
-static bool check_aliases(const tile_row_job *job) {
+static bool check_aliases(tile_row_job *job) {
     const tile_rows *rows = job->rows;
     const tile_analysis *a = &job->run->exe->analysis;
     tile_aliases aliases;
@@ -125,6 +126,7 @@ static bool check_aliases(const tile_row_job *job) {
         job->copied[k] = false;
         if (rows->op[k].kind != TILE_ROW_LOAD) continue;
         const int32_t param = rows->window[rows->op[k].window].param;
+        if (job->shared) job->shared[k] = sharing[param] != 0;
         if (sharing[param] && !check_load(job, k, sharing[param])) return false;
     }
     return true;
@@ -165,15 +167,20 @@ static void split(tile_row_job *job) {
         tile_between((job->panel / strips + STRIP_STEP) / STRIP_STEP * STRIP_STEP, 1, rows->strip);
 }
 
+bool tile_rows_begin(tile_row_job *job) {
+    const tile_rows *rows = job->rows;
+    for (int32_t k = 0; k < rows->window_count; k++)
+        if (!resolve_window(job, &rows->window[k], &job->window[k])) return false;
+    return find_domain(job) && check_aliases(job);
+}
+
 bool tile_rows_run(const tile_run_state *run, char *shared, char *arenas, size_t arena_bytes) {
     const tile_rows *rows = run->exe->rows;
     tile_row_job job = {.run = run, .rows = rows, .arenas = arenas, .arena_bytes = arena_bytes};
     job.window = tile_cut(&shared, (size_t)rows->window_count * sizeof *job.window);
     job.flat = tile_cut(&shared, (size_t)rows->flat_count * sizeof *job.flat);
     job.copied = tile_cut(&shared, (size_t)rows->op_count);
-    for (int32_t k = 0; k < rows->window_count; k++)
-        if (!resolve_window(&job, &rows->window[k], &job.window[k])) return false;
-    if (!find_domain(&job) || !check_aliases(&job)) return false;
+    if (!tile_rows_begin(&job)) return false;
     for (int d = 0; d < rows->dims; d++)
         if (job.high[d] <= job.low[d]) return true;
     fill_flat(&job, shared);

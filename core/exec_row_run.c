@@ -3,21 +3,13 @@
 
 #include "core/exec_rows.h"
 
-/* Where the row at hand lies in the window of an op: element x at at + x * step. */
-typedef struct lie {
-    intptr_t base; /* of row 0, element 0 */
-    int64_t row_step, step;
-    int64_t row_low, row_high, x_low, x_high;
-    char *at; /* NULL: the row is outside */
-} lie;
-
 typedef struct walker {
     const tile_row_job *job;
     const tile_rows *rows;
     char *buffers;
     char **ptr;                   /* per slot */
     char **ring;                  /* per slot of a ring: the row at hand */
-    lie *lies;                    /* per op */
+    tile_row_lie *lies;           /* per op */
     int64_t place[TILE_RANK_MAX]; /* of the row at hand */
     int64_t begin, end;           /* of the panel */
 } walker;
@@ -27,7 +19,7 @@ typedef struct walker {
 size_t tile_rows_thread_bytes(const tile_rows *rows) {
     if (!rows) return 0;
     return 2 * tile_align((size_t)rows->slot_count * sizeof(char *)) +
-           tile_align((size_t)rows->op_count * sizeof(lie)) + tile_align(rows->buffers);
+           tile_align((size_t)rows->op_count * sizeof(tile_row_lie)) + tile_align(rows->buffers);
 }
 
 /* Filling and copying */
@@ -63,7 +55,7 @@ static void copy(char *to, int64_t to_step, const char *from, int64_t from_step,
 }
 
 /* Elements [low, high) of a load into its buffer: padding outside of the array. */
-static char *copy_load(const walker *w, const tile_row_op *op, const lie *l, int64_t low,
+static char *copy_load(const walker *w, const tile_row_op *op, const tile_row_lie *l, int64_t low,
                        int64_t high) {
     const tile_row_window *window = &w->rows->window[op->window];
     char *to = w->buffers + w->rows->item[op->item].place;
@@ -87,7 +79,7 @@ static char *copy_load(const walker *w, const tile_row_op *op, const lie *l, int
 
 static void run_load(walker *w, int32_t k, int64_t begin, int64_t end) {
     const tile_row_op *op = &w->rows->op[k];
-    const lie *l = &w->lies[k];
+    const tile_row_lie *l = &w->lies[k];
     const int64_t size = (int64_t)w->rows->window[op->window].size;
     const int64_t low = begin + op->left, high = end + op->right;
     if (l->at && l->step == size && low >= l->x_low && high <= l->x_high && !w->job->copied[k])
@@ -96,31 +88,39 @@ static void run_load(walker *w, int32_t k, int64_t begin, int64_t end) {
         w->ptr[op->out] = copy_load(w, op, l, low, high) - op->left * size;
 }
 
-static void run_iota(walker *w, const tile_row_op *op, int64_t begin, int64_t n) {
-    const tile_row_item *item = &w->rows->item[op->item];
-    const tile_program *p = &w->job->run->exe->program;
-    const tile_affine *start = &w->job->run->exe->analysis.affine[tile_node_in(p, item->node, 0)];
-    const int rank = p->value[item->value].shape.rank, last = w->rows->dims - 1;
+uint64_t tile_rows_iota(const tile_row_job *job, const tile_row_item *item, const int64_t *place,
+                        uint64_t *step) {
+    const tile_executable *exe = job->run->exe;
+    const tile_program *p = &exe->program;
+    const tile_affine *start = &exe->analysis.affine[tile_node_in(p, item->node, 0)];
+    const int rank = p->value[item->value].shape.rank, last = job->rows->dims - 1;
     uint64_t value = (uint64_t)start->constant;
     if (start->uniform >= 0) {
         uint64_t uniform;
-        memcpy(&uniform, w->job->run->flat + w->job->run->exe->flat.place[start->uniform],
-               sizeof uniform);
+        memcpy(&uniform, job->run->flat + exe->flat.place[start->uniform], sizeof uniform);
         value += uniform;
     }
-    uint64_t step = 0;
+    *step = 0;
     for (int d = 0; d < rank; d++) {
-        const int f = w->rows->dims - rank + d;
+        const int f = job->rows->dims - rank + d;
         if (!(item->node->attrs.n[0] >> d & 1)) continue;
-        value += (uint64_t)(f == last ? begin + op->left : w->place[f] + item->at[f]);
-        step = f == last;
+        if (f == last)
+            *step = 1;
+        else
+            value += (uint64_t)(place[f] + item->at[f]);
     }
+    return value;
+}
+
+static void run_iota(walker *w, const tile_row_op *op, int64_t begin, int64_t n) {
+    uint64_t step, value = tile_rows_iota(w->job, &w->rows->item[op->item], w->place, &step);
     uint64_t *to = (uint64_t *)(void *)(w->ptr[op->out] + op->offset);
+    value += step * (uint64_t)(begin + op->left);
     for (int64_t i = 0; i < n; i++) to[i] = value + (uint64_t)i * step;
 }
 
 /* Adds or stores a strip that is not in place yet: only what is inside. */
-static void write_part(walker *w, const tile_row_op *op, const lie *l, const char *from,
+static void write_part(walker *w, const tile_row_op *op, const tile_row_lie *l, const char *from,
                        int64_t begin, int64_t end) {
     const size_t size = w->rows->window[op->window].size;
     const int64_t first = tile_between(l->x_low, begin, end),
@@ -151,7 +151,7 @@ static void run_strip(walker *w, int32_t k, int64_t begin, int64_t end) {
         op->run(in, w->ptr[op->out] + op->offset, end - begin + op->right - op->left);
         return;
     }
-    const lie *l = &w->lies[k];
+    const tile_row_lie *l = &w->lies[k];
     const int64_t size = (int64_t)w->rows->window[op->window].size;
     const bool whole = l->at && l->step == size && begin >= l->x_low && end <= l->x_high;
     const void *from = in[0];
@@ -191,22 +191,22 @@ static void run_strips(walker *w, int64_t warm) {
 
 /* Rows */
 
-/* An op's window for all rows of a segment: the outer places are fixed. */
-static void lay(const walker *w, const tile_row_op *op, lie *l) {
-    const tile_row_window *window = &w->rows->window[op->window];
-    const tile_row_place *r = &w->job->window[op->window];
-    const int rank = window->rank, row = w->rows->dims - 2;
-    const tile_row_item *item = op->kind == TILE_ROW_LOAD ? &w->rows->item[op->item] : NULL;
-    *l = (lie){.base = (intptr_t)(item ? r->read : r->write),
-               .row_low = INT64_MIN,
-               .row_high = INT64_MAX,
-               .x_low = INT64_MIN,
-               .x_high = INT64_MAX};
+void tile_rows_lay(const tile_row_job *job, const tile_row_op *op, const int64_t *outer,
+                   tile_row_lie *l) {
+    const tile_row_window *window = &job->rows->window[op->window];
+    const tile_row_place *r = &job->window[op->window];
+    const int rank = window->rank, row = job->rows->dims - 2;
+    const tile_row_item *item = op->kind == TILE_ROW_LOAD ? &job->rows->item[op->item] : NULL;
+    *l = (tile_row_lie){.base = (intptr_t)(item ? r->read : r->write),
+                        .row_low = INT64_MIN,
+                        .row_high = INT64_MAX,
+                        .x_low = INT64_MIN,
+                        .x_high = INT64_MAX};
     bool inside = true;
     for (int d = 0; d < rank; d++) {
         const int f = window->skip + d;
         int64_t place = r->start[d] + (item ? item->at[f] : 0);
-        if (f < row && window->moves[d]) place += w->place[f];
+        if (f < row && window->moves[d]) place += outer[f];
         l->base += (intptr_t)(place * r->stride[d]);
         if (f == row && window->moves[d]) {
             l->row_low = r->low[d] - place;
@@ -227,7 +227,7 @@ static void begin_row(walker *w, int64_t row, int64_t step) {
     const tile_rows *rows = w->rows;
     w->place[rows->dims - 2] = row;
     for (int32_t k = 0; k < rows->op_count; k++) {
-        lie *l = &w->lies[k];
+        tile_row_lie *l = &w->lies[k];
         if (rows->op[k].window < 0) continue;
         const bool inside = row >= l->row_low && row < l->row_high;
         l->at = inside ? (char *)(l->base + (intptr_t)(row * l->row_step)) : NULL;
@@ -245,7 +245,7 @@ static void begin_row(walker *w, int64_t row, int64_t step) {
 static void run_segment(walker *w, int64_t first, int64_t last) {
     const tile_rows *rows = w->rows;
     for (int32_t k = 0; k < rows->op_count; k++)
-        if (rows->op[k].window >= 0) lay(w, &rows->op[k], &w->lies[k]);
+        if (rows->op[k].window >= 0) tile_rows_lay(w->job, &rows->op[k], w->place, &w->lies[k]);
     for (int64_t row = first - rows->warm; row < last; row++) {
         begin_row(w, row, row - first + rows->warm);
         run_strips(w, row < first ? first - row : 0);
@@ -276,9 +276,8 @@ void tile_rows_part(int64_t part, int thread, void *arg) {
     const int64_t band = part / job->panels;
     w.begin = job->low[dims - 1] + (part % job->panels) * job->panel;
     w.end = job->high[dims - 1] - w.begin < job->panel ? job->high[dims - 1] : w.begin + job->panel;
-    const int64_t share = job->lines / job->bands, rest = job->lines % job->bands;
-    int64_t line = band * share + (band < rest ? band : rest);
-    const int64_t last = line + share + (band < rest);
+    int64_t line = tile_share(job->lines, band, job->bands);
+    const int64_t last = tile_share(job->lines, band + 1, job->bands);
     const int64_t height = job->high[dims - 2] - job->low[dims - 2];
     while (line < last) {
         int64_t left = line / height;

@@ -25,6 +25,7 @@ typedef struct planner {
     int32_t *window; /* per node: its window, or -1 */
     int32_t *items;  /* per value; of a load: per node of its window: first item, or -1 */
     int32_t *flat;   /* per value: its number among the flat ones that are read, or -1 */
+    bool joined;     /* ops are joined where that is quicker */
     bool fits;       /* false: the program is no case for rows */
     const tile_op *broadcast, *view, *iota;
 } planner;
@@ -356,7 +357,7 @@ static tile_status plan_with(planner *b) {
         status = find_windows(b);
         if (!status) status = plan_ops(b, written);
         if (!status && b->fits) {
-            tile_rows_fuse(b->rows, b->p);
+            if (b->joined) tile_rows_fuse(b->rows, b->p);
             status = tile_rows_lay_out(b->rows);
         }
     }
@@ -368,6 +369,10 @@ static tile_status plan_with(planner *b) {
 }
 
 tile_status tile_rows_plan(const tile_executable *exe, tile_rows **rows) {
+    return tile_rows_plan_ops(exe, true, rows);
+}
+
+tile_status tile_rows_plan_ops(const tile_executable *exe, bool joined, tile_rows **rows) {
     *rows = NULL;
     if (!exe->analysis.field.ok) return TILE_OK;
     tile_rows *made = tile_alloc(sizeof *made);
@@ -376,6 +381,7 @@ tile_status tile_rows_plan(const tile_executable *exe, tile_rows **rows) {
                  .p = &exe->program,
                  .a = &exe->analysis,
                  .rows = made,
+                 .joined = joined,
                  .fits = true,
                  .broadcast = tile_op_find("broadcast"),
                  .view = tile_op_find("view"),

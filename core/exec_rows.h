@@ -127,6 +127,8 @@ typedef struct tile_row_job {
     tile_row_place *window;
     char **flat;  /* filled strips */
     bool *copied; /* per op: a load whose array changes before its last use */
+    bool *shared; /* per op: a load of what another op writes; NULL: nobody asks */
+    bool reread;  /* some load comes after a write to the same elements */
     char *arenas;
     size_t arena_bytes;
     int64_t low[TILE_RANK_MAX], high[TILE_RANK_MAX]; /* places of the field that are visited */
@@ -135,8 +137,38 @@ typedef struct tile_row_job {
     int64_t strip; /* elements of a strip, at most the plan's */
 } tile_row_job;
 
+/* The plan with its ops joined, or each on its own. */
+tile_status tile_rows_plan_ops(const tile_executable *exe, bool joined,
+                               tile_rows **rows) TILE_MUST_USE;
+
+/* Fills window, copied, shared, reread, low, high of a job with run and rows, and room for lists.
+ * false: the launch cannot run as rows. */
+bool tile_rows_begin(tile_row_job *job);
+
 /* Runs one part of the job arg: a band of rows, a panel of each. */
 void tile_rows_part(int64_t part, int thread, void *arg);
+
+/* Where a row lies in the window of an op: element x at at + x * step. */
+typedef struct tile_row_lie {
+    intptr_t base; /* of row 0, element 0 */
+    int64_t row_step, step;
+    int64_t row_low, row_high, x_low, x_high;
+    char *at; /* of the row at hand; NULL: it is outside */
+} tile_row_lie;
+
+/* An op's window for all rows at a place of the dimensions before the last two. */
+void tile_rows_lay(const tile_row_job *job, const tile_row_op *op, const int64_t *place,
+                   tile_row_lie *lie);
+
+/* An iota's value at element 0 of the row at a place; step: what it grows by along the row. */
+uint64_t tile_rows_iota(const tile_row_job *job, const tile_row_item *item, const int64_t *place,
+                        uint64_t *step);
+
+/* The lines before part of parts, of count lines. */
+static inline int64_t tile_share(int64_t count, int64_t part, int64_t parts) {
+    const int64_t share = count / parts, rest = count % parts;
+    return part * share + (part < rest ? part : rest);
+}
 
 /* n copies of one element. */
 void tile_fill_elements(char *to, const void *value, size_t size, int64_t n);

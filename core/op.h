@@ -112,4 +112,9 @@ typedef struct tile_family {
 const tile_op *tile_op_at(int i);
 const tile_op *tile_op_find(const char *name);
 
+/* The C text of the elementwise lane functions of an element type, <op>_<dtype>, by lines; a line
+ * that begins and ends a function holds it whole. Casts: cast_<to>_<from>, of the type they cast
+ * from. NULL: there is none. Ends with NULL. */
+const char *const *tile_lane_source(tile_dtype dtype);
+
 #endif

@@ -64,6 +64,9 @@ std::string check_places(const Problem &p);
 /* The same bits for 1, 2, 3 and 8 threads. */
 std::string check_threads(const Problem &p);
 
+/* The same bits by the interpreter and by native code, in the library's memory and with gaps. */
+std::string check_native(const Problem &p, tile_dtype real);
+
 /* Where the upstream gradient is exactly 0 the gradient is exactly 0, whatever the operands are. */
 std::string check_zero_upstream(const Problem &p);
 

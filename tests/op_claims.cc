@@ -67,8 +67,9 @@ bool is_refusal(tile_status status) {
     return status == TILE_E_STATE || status == TILE_E_NO_ADJOINT;
 }
 
-Outcome sweep(const Problem &p, tile_dtype real, Place place, int threads, const Upstream &up) {
-    Outcome run = Run(p, real, place, threads).backward(up);
+Outcome sweep(const Problem &p, tile_dtype real, Place place, int threads, const Upstream &up,
+              tile_executor executor = TILE_EXECUTOR_AUTO) {
+    Outcome run = Run(p, real, place, threads, executor).backward(up);
     if (is_refusal(run.status) && !has_any(p)) {
         run.status = TILE_OK;
         run.error = "";
@@ -344,6 +345,20 @@ std::string check_threads(const Problem &p) {
         const Outcome got = sweep(p, TILE_F32, Place::kOwned, threads, up);
         const std::string found =
             compare_bits(p, "with " + std::to_string(threads) + " threads", got, want);
+        if (!found.empty()) return found;
+    }
+    return "";
+}
+
+std::string check_native(const Problem &p, tile_dtype real) {
+    const Upstream up = upstream_of(p);
+    const Outcome want = sweep(p, real, Place::kDense, 1, up, TILE_EXECUTOR_INTERPRETER);
+    if (!failure(p, want).empty()) return failure(p, want);
+    for (int threads : {1, 2}) {
+        const Place place = threads == 1 ? Place::kDense : Place::kGaps;
+        const Outcome got = sweep(p, real, place, threads, up, TILE_EXECUTOR_NATIVE);
+        if (!failure(p, got).empty()) return failure(p, got) + " (native)";
+        const std::string found = compare_bits(p, "by native code", got, want);
         if (!found.empty()) return found;
     }
     return "";

@@ -64,19 +64,20 @@ namespace {
 
 /* Destroyed at the end of the program, so that what they leak is seen. */
 struct Contexts {
-    std::map<int, tile_context *> made;
+    std::map<std::pair<int, tile_executor>, tile_context *> made;
     ~Contexts() {
-        for (const auto &[threads, ctx] : made) tile_context_destroy(ctx);
+        for (const auto &[key, ctx] : made) tile_context_destroy(ctx);
     }
 };
 
 } // namespace
 
-tile_context *context_of(int threads) {
+tile_context *context_of(int threads, tile_executor executor) {
     static Contexts contexts;
-    tile_context *&ctx = contexts.made[threads];
+    tile_context *&ctx = contexts.made[{threads, executor}];
     tile_context_options options = {};
     options.threads = threads;
+    options.executor = executor;
     if (!ctx && tile_context_create(&options, &ctx)) std::abort();
     return ctx;
 }
@@ -90,8 +91,8 @@ bool Run::note(tile_status status) {
     return false;
 }
 
-Run::Run(const Problem &p, tile_dtype real, Place place_of, int threads)
-    : p_(p), real_(real), place_(place_of), ctx_(context_of(threads)) {
+Run::Run(const Problem &p, tile_dtype real, Place place_of, int threads, tile_executor executor)
+    : p_(p), real_(real), place_(place_of), ctx_(context_of(threads, executor)) {
     tile_builder *b = tile_kernel_begin(ctx_, p.name.c_str());
     std::vector<tile_param> param;
     for (const Field &f : p.field)

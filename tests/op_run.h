@@ -32,12 +32,13 @@ struct Outcome {
     std::vector<Reals> value, grad;
 };
 
-/* A context with a number of threads, made once. */
-tile_context *context_of(int threads);
+/* A context with a number of threads and an executor, made once. */
+tile_context *context_of(int threads, tile_executor executor = TILE_EXECUTOR_AUTO);
 
 class Run {
   public:
-    Run(const Problem &p, tile_dtype real, Place place, int threads);
+    Run(const Problem &p, tile_dtype real, Place place, int threads,
+        tile_executor executor = TILE_EXECUTOR_AUTO);
     ~Run();
     Run(const Run &) = delete;
     Run &operator=(const Run &) = delete;
