@@ -9,6 +9,9 @@
 static const char *const abi_lines[] = {
 #include "core/abi_lines.inc"
     NULL};
+static const char *const half_lines[] = {
+#include "core/half_lines.inc"
+    NULL};
 
 /* Element types that generated code computes with; others it only moves, and calls their ops. */
 typedef struct element {
@@ -17,7 +20,8 @@ typedef struct element {
 
 static const element elements[] = {{"f32", "float"},    {"f64", "double"}, {"i32", "int32_t"},
                                    {"i64", "int64_t"},  {"u8", "uint8_t"}, {"u32", "uint32_t"},
-                                   {"u64", "uint64_t"}, {"b8", "uint8_t"}};
+                                   {"u64", "uint64_t"}, {"b8", "uint8_t"}, {"i8", "int8_t"},
+                                   {"i16", "int16_t"},  {"u16", "uint16_t"}};
 
 static const char *computed_type(tile_dtype dtype) {
     const char *name = tile_dtype_short(dtype);
@@ -135,6 +139,9 @@ static void write_head(const tile_program *p, tile_text *out) {
                        "typedef __UINT8_TYPE__ uint8_t;\ntypedef __UINT16_TYPE__ uint16_t;\n"
                        "typedef __UINT32_TYPE__ uint32_t;\ntypedef __UINT64_TYPE__ uint64_t;\n\n");
     for (int k = 0; abi_lines[k]; k++) tile_text_add(out, "%s\n", abi_lines[k]);
+    tile_text_add(out, "\n#define TILE_LANE_FN static inline\n#define bool _Bool\n"
+                       "#define memcpy __builtin_memcpy\n");
+    for (int k = 0; half_lines[k]; k++) tile_text_add(out, "%s\n", half_lines[k]);
     tile_text_add(out, "\nenum { TILE_BLOCK = 256 }; /* elements of a piece between calls */\n"
                        "#if defined(__clang__)\n"
                        "#define TILE_INDEPENDENT "

@@ -112,7 +112,9 @@ struct Memory {
 class Runner {
   public:
     explicit Runner(int threads, tile_executor executor = TILE_EXECUTOR_AUTO) {
-        const tile_context_options options = {threads, 0, executor};
+        tile_context_options options = {};
+        options.threads = threads;
+        options.executor = executor;
         EXPECT_EQ(TILE_OK, tile_context_create(&options, &ctx));
     }
     ~Runner() {
