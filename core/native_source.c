@@ -18,9 +18,9 @@ typedef struct element {
     const char *name, *type;
 } element;
 
-static const element elements[] = {{"f32", "float"},    {"f64", "double"}, {"i32", "int32_t"},
-                                   {"i64", "int64_t"},  {"u8", "uint8_t"}, {"u32", "uint32_t"},
-                                   {"u64", "uint64_t"}, {"b8", "uint8_t"}, {"i8", "int8_t"},
+static const element elements[] = {{"f32", "float"},    {"f64", "double"},  {"i32", "int32_t"},
+                                   {"i64", "int64_t"},  {"u8", "uint8_t"},  {"u32", "uint32_t"},
+                                   {"u64", "uint64_t"}, {"b8", "uint8_t"},  {"i8", "int8_t"},
                                    {"i16", "int16_t"},  {"u16", "uint16_t"}};
 
 static const char *computed_type(tile_dtype dtype) {
