@@ -16,9 +16,10 @@ awk -f "$tools/check_text.awk" \
     $(list_formatted) $(list_files '*.def') \
     $(list_files '*.sh' '*.awk' '*.bzl' '*.lds' BUILD WORKSPACE .bazelrc run) >>"$found"
 
-# A name is unique, so that a message or a search leads to one file.
+# A name is unique, so that a message or a search leads to one file. A benchmark's is what it
+# measures.
 list_files '*.c' '*.h' '*.cc' '*.cu' '*.inc' '*.def' '*.sh' '*.awk' '*.bzl' |
-    awk -F/ '$NF == "run.sh" { next }
+    awk -F/ '$NF == "run.sh" || $1 == "benchmarks" { next }
         $NF in first { print $0 ":1: has the name of " first[$NF]; next }
         { first[$NF] = $0 }' >>"$found"
 
