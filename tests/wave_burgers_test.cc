@@ -44,9 +44,10 @@ template <typename T> std::vector<T> Noise(int64_t count, unsigned seed, double 
 /* A context with arrays of one shape; frees all of it in order. */
 template <typename T> class Arrays {
   public:
-    Arrays(const Case &c, int threads) : case_(c) {
+    Arrays(const Case &c, int threads, tile_executor executor) : case_(c) {
         tile_context_options options = {};
         options.threads = threads;
+        options.executor = executor;
         EXPECT_EQ(tile_context_create(&options, &ctx), TILE_OK) << tile_last_error();
         EXPECT_EQ(tape_create(ctx, nullptr, &record), TILE_OK) << tile_last_error();
     }
@@ -148,9 +149,11 @@ template <typename T> struct WaveInput {
 };
 
 /* The last state, the gradients by both first states and by v. */
-template <typename T> void WaveByTiles(const Case &c, int threads, Results<T> *out) {
+template <typename T>
+void WaveByTiles(const Case &c, int threads, Results<T> *out,
+                 tile_executor executor = TILE_EXECUTOR_AUTO) {
     const WaveInput<T> in(c);
-    Arrays<T> arrays(c, threads);
+    Arrays<T> arrays(c, threads, executor);
     MUST(wave_kernel_build(arrays.ctx, DtypeOf<T>(), c.tile_rows, c.tile_cols, &arrays.kernel));
     tile_array *p[kBuffers] = {arrays.New(in.first[0], true), arrays.New(in.first[1], true),
                                arrays.New({}, false)};
@@ -200,9 +203,11 @@ template <typename T> struct BurgersInput {
 };
 
 /* The last state and the gradient by the first, two components each. */
-template <typename T> void BurgersByTiles(const Case &c, int threads, Results<T> *out) {
+template <typename T>
+void BurgersByTiles(const Case &c, int threads, Results<T> *out,
+                    tile_executor executor = TILE_EXECUTOR_AUTO) {
     const BurgersInput<T> in(c);
-    Arrays<T> arrays(c, threads);
+    Arrays<T> arrays(c, threads, executor);
     MUST(burgers_kernel_build(arrays.ctx, DtypeOf<T>(), c.tile_rows, c.tile_cols, &arrays.kernel));
     tile_array *state[kBuffers][2], *seed[2];
     for (int k = 0; k < 2; k++) {
@@ -299,27 +304,40 @@ template <typename T> bool SameBits(const Results<T> &a, const Results<T> &b) {
     return true;
 }
 
-template <typename T> void ExpectSameBits(void (*run)(const Case &, int, Results<T> *)) {
+template <typename T> using ByTiles = void (*)(const Case &, int, Results<T> *, tile_executor);
+
+/* Against the interpreter on one thread. */
+template <typename T>
+void ExpectSameBits(ByTiles<T> run, const std::vector<int> &threads, tile_executor executor) {
     for (const Case &c :
          {Case{61, 301, 8, 64, 4}, Case{300, 530, 8, 256, 4}, Case{200, 700, 1, 512, 4}}) {
         Results<T> one;
-        run(c, 1, &one);
-        for (int threads : {2, 3, 8}) {
-            Results<T> many;
-            run(c, threads, &many);
-            EXPECT_TRUE(SameBits(many, one)) << threads << " threads, " << c.rows << "x" << c.cols;
+        run(c, 1, &one, TILE_EXECUTOR_INTERPRETER);
+        for (int n : threads) {
+            Results<T> other;
+            run(c, n, &other, executor);
+            EXPECT_TRUE(SameBits(other, one)) << n << " threads, " << c.rows << "x" << c.cols;
         }
     }
 }
 
 TEST(Threads, DoNotChangeTheBitsOfWaveOrItsGradients) {
-    ExpectSameBits<float>(WaveByTiles<float>);
-    ExpectSameBits<double>(WaveByTiles<double>);
+    ExpectSameBits<float>(WaveByTiles<float>, {2, 3, 8}, TILE_EXECUTOR_INTERPRETER);
+    ExpectSameBits<double>(WaveByTiles<double>, {2, 3, 8}, TILE_EXECUTOR_INTERPRETER);
 }
 
 TEST(Threads, DoNotChangeTheBitsOfBurgersOrItsGradients) {
-    ExpectSameBits<float>(BurgersByTiles<float>);
-    ExpectSameBits<double>(BurgersByTiles<double>);
+    ExpectSameBits<float>(BurgersByTiles<float>, {2, 3, 8}, TILE_EXECUTOR_INTERPRETER);
+    ExpectSameBits<double>(BurgersByTiles<double>, {2, 3, 8}, TILE_EXECUTOR_INTERPRETER);
+}
+
+TEST(Native, HasTheBitsOfTheInterpreterOnWaveBurgersAndTheirGradients) {
+    const char *scratch = getenv("TEST_TMPDIR");
+    setenv("XDG_CACHE_HOME", scratch ? scratch : "/tmp", 1);
+    ExpectSameBits<float>(WaveByTiles<float>, {1, 2, 3}, TILE_EXECUTOR_NATIVE);
+    ExpectSameBits<double>(WaveByTiles<double>, {1, 2}, TILE_EXECUTOR_NATIVE);
+    ExpectSameBits<float>(BurgersByTiles<float>, {1, 2, 3}, TILE_EXECUTOR_NATIVE);
+    ExpectSameBits<double>(BurgersByTiles<double>, {1, 2}, TILE_EXECUTOR_NATIVE);
 }
 
 using Build = tile_status (*)(tile_context *, tile_dtype, int64_t, int64_t, tile_kernel **);
