@@ -305,6 +305,21 @@ static tile_status make_steps(field_plan *f) {
     return TILE_OK;
 }
 
+/* Widening spreads elementwise ops and what they are made of. Any other op, which can only stand on
+ * values that are the same everywhere, wants its operands in the shapes that they have. */
+static bool widens(const tile_program *p, const tile_analysis *a) {
+    static const char *const known[] = {"broadcast", "view", "iota", "full"};
+    for (int32_t i = 0; i < a->order_count; i++) {
+        const tile_op *op = p->node[a->order[i]].op;
+        if (op->kind != TILE_OP_COOPERATIVE || op->access) continue;
+        bool found = false;
+        for (size_t k = 0; k < sizeof known / sizeof *known; k++)
+            if (op == tile_op_find(known[k])) found = true;
+        if (!found) return false;
+    }
+    return true;
+}
+
 tile_status tile_adjoint_plan_field(tile_kernel *kernel, tile_adjoint_plan *plan, bool *made) {
     const tile_analysis *fa = tile_executable_analysis(kernel->forward);
     tile_program normal;
@@ -317,7 +332,7 @@ tile_status tile_adjoint_plan_field(tile_kernel *kernel, tile_adjoint_plan *plan
     if (!status) {
         field_plan f = {
             .kernel = kernel, .plan = plan, .p = &normal, .a = &analysis, .possible = true};
-        if (analysis.field.ok) {
+        if (analysis.field.ok && widens(&normal, &analysis)) {
             status = make_steps(&f);
             *made = !status && f.possible;
         }

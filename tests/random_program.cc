@@ -270,23 +270,26 @@ double dot(const Reals &a, const Reals &b) {
 
 /* Differences along a direction at three steps, and what is left at step 0. */
 struct Slope {
-    double value, error;
+    double value, error; /* error: of the step, and of rounding */
 };
 
 Slope slope(Program *p, const Reals &start, const Reals &weight, const Reals &direction, double h) {
-    double d[3];
+    double d[3], magnitude = 0;
     for (int k = 0; k < 3; k++) {
         double f[2];
         for (int side = 0; side < 2; side++) {
             Reals x = start;
             for (size_t i = 0; i < x.size(); i++) x[i] += (side ? h : -h) * direction[i];
-            f[side] = dot(weight, p->forward(x, nullptr));
+            const Reals end = p->forward(x, nullptr);
+            f[side] = dot(weight, end);
+            for (size_t i = 0; i < end.size(); i++)
+                magnitude = std::max(magnitude, std::fabs(weight[i] * end[i]));
         }
         d[k] = (f[1] - f[0]) / (2 * h);
         h /= 2;
     }
     const double one = (4 * d[1] - d[0]) / 3, two = (4 * d[2] - d[1]) / 3;
-    return {two, std::fabs(one - two)};
+    return {two, std::fabs(one - two) + 1e-15 * magnitude / h};
 }
 
 /* Compares along one direction; kUnsure where the differences do not settle. */

@@ -1482,6 +1482,31 @@ TEST_F(TapeTest, BlocksThatStoreTheSamePlaces) {
     EXPECT_EQ((Reals{5, 7, 9}), grad(x)); /* 2 x + 3 */
 }
 
+/* Ops of whole tiles on values that are the same for all blocks, beside windows that follow them. */
+TEST_F(TapeTest, OpsOfWholeTilesOnWhatIsTheSameForAllBlocks) {
+    tile_kernel *k = kernel("reversed", [](tile_builder *b) {
+        const tile_param x = tile_array_param(b, "x", TILE_F64, 1);
+        const tile_param c = tile_array_param(b, "c", TILE_F64, 1);
+        const tile_param y = tile_array_param(b, "y", TILE_F64, 1);
+        const tile coefficients = tile_load(c, TILE_SHAPE(2), TILE_AT_ZERO);
+        const tile index =
+            tile_sub(tile_int(b, 1), tile_iota(b, TILE_I64, TILE_SHAPE(2), 0, tile_int(b, 0)));
+        const tile zeros = tile_zeros(b, TILE_F64, TILE_SHAPE(2));
+        const tile turned = tile_scatter(zeros, index, coefficients, 0); /* c[1], c[0] */
+        const tile_offset at = TILE_AT(tile_block_start(b, 0, 2));
+        const tile t = tile_load(x, TILE_SHAPE(2), at);
+        const tile sum = tile_sum(turned, TILE_AXES(0));
+        tile_store(y, tile_expr("t * turned + sum", t, turned, sum), at);
+    });
+    tile_array *x = active({1, 2, 3, 4}), *c = active({5, 7}), *y = zeros(4);
+    ASSERT_EQ(TILE_OK, tile_launch(record, k, TILE_GRID(2), TILE_ARGS(x, c, y)))
+        << tile_last_error();
+    EXPECT_EQ((Reals{7 + 12, 10 + 12, 21 + 12, 20 + 12}), read(y));
+    backward(sum(y));
+    EXPECT_EQ((Reals{7, 5, 7, 5}), grad(x));
+    EXPECT_EQ((Reals{2 + 4 + 4, 1 + 3 + 4}), grad(c));
+}
+
 /* What the tape has not used is its own derivative. */
 TEST_F(TapeTest, ASeededArrayThatTheTapeHasNotUsed) {
     tile_array *x = active({1, 2, 3}), *y = zeros(3), *other = active({5, 6}), *plain = zeros(2);
