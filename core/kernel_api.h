@@ -45,7 +45,8 @@ TILE_API tile_status tile_kernel_print_adjoint(tile_kernel *kernel, FILE *out) T
 
 /* tile_kernel_set_adjoint: use another kernel as the adjoint. Its parameters are the kernel's own,
  * in order, then for each float array parameter, in order, its gradient (read and written): of the
- * parameter's dtype, but float32 for a 16-bit float.
+ * parameter's dtype, but float32 for a 16-bit float. A parameter of structs stands for one of each
+ * member, a plain array whose shape ends with the member's.
  *
  * errors   TILE_E_ARGUMENT the parameters do not match
  */
@@ -54,7 +55,10 @@ TILE_API tile_status tile_kernel_set_adjoint(tile_kernel *kernel,
 
 /* tile_array_param: an array given at each launch.
  *
- * in       name an identifier that no other parameter has
+ * in       name an identifier that no other parameter has; rank of the array; a struct dtype counts
+ *          as one parameter for each member
+ * errors   TILE_E_ARGUMENT more than TILE_PARAMS_MAX parameters, or a rank outside 0..6, that of a
+ *          struct's members added
  */
 TILE_API tile_param tile_array_param(tile_builder *b, const char *name, tile_dtype dtype, int rank);
 
