@@ -1482,7 +1482,7 @@ TEST_F(TapeTest, BlocksThatStoreTheSamePlaces) {
     EXPECT_EQ((Reals{5, 7, 9}), grad(x)); /* 2 x + 3 */
 }
 
-/* Ops of whole tiles on values that are the same for all blocks, beside windows that follow them. */
+/* Ops of whole tiles on what is the same for all blocks, beside windows that follow them. */
 TEST_F(TapeTest, OpsOfWholeTilesOnWhatIsTheSameForAllBlocks) {
     tile_kernel *k = kernel("reversed", [](tile_builder *b) {
         const tile_param x = tile_array_param(b, "x", TILE_F64, 1);
