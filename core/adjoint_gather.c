@@ -57,6 +57,32 @@ static bool groups_fit(const field_plan *f, const tile_access_window *v,
     return equal || apart;
 }
 
+static bool same_place(const tile_access_window *v, const tile_access_window *w) {
+    for (int d = 0; d < v->rank; d++) {
+        const tile_affine *a = &v->at[d], *b = &w->at[d];
+        if (a->uniform != b->uniform || a->constant != b->constant) return false;
+        for (int g = 0; g < TILE_GRID_RANK; g++)
+            if (a->coefficient[g] != b->coefficient[g]) return false;
+    }
+    return true;
+}
+
+/* Whether what a class's loads read is what its store writes, so that one pass may turn the adjoint
+ * in place. Within one parameter the field form sees to it; parameters that are the same array may
+ * differ. */
+static bool loads_where_stored(const field_plan *f, const tile_node *store) {
+    const tile_access_window w = tile_window_of_node(f->p, f->a, store);
+    for (int32_t i = 0; i < f->a->order_count; i++) {
+        const tile_node *n = node_at(f, i);
+        if (n->op->access != TILE_ACCESS_LOAD ||
+            class_bit(f, n->param) != class_bit(f, store->param))
+            continue;
+        const tile_access_window v = tile_window_of_node(f->p, f->a, n);
+        if (v.rank != w.rank || !same_place(&v, &w)) return false;
+    }
+    return true;
+}
+
 /* Sorts the classes: stored once; loaded by full windows, or not. */
 static void sort_classes(field_plan *f) {
     const tile_adjoint_key *key = &f->plan->key;
@@ -87,6 +113,12 @@ static void sort_classes(field_plan *f) {
     f->gather = wanted & ~f->stored & ~odd;
     f->reduce = wanted & ~f->stored & odd;
     if (f->in_place & odd) f->possible = false;
+    for (int32_t i = 0; i < f->a->order_count && f->in_place; i++) {
+        const tile_node *n = node_at(f, i);
+        if (n->op->access == TILE_ACCESS_STORE && (f->in_place & class_bit(f, n->param)) &&
+            !loads_where_stored(f, n))
+            f->possible = false;
+    }
 }
 
 static void measure(const field_plan *f, tile_adjoint *a, uint32_t set) {

@@ -1507,6 +1507,54 @@ TEST_F(TapeTest, OpsOfWholeTilesOnWhatIsTheSameForAllBlocks) {
     EXPECT_EQ((Reals{2 + 4 + 4, 1 + 3 + 4}), grad(c));
 }
 
+/* One array as two parameters, read at one place and written at another: what was written over gets
+ * nothing, what was read gets both. */
+TEST_F(TapeTest, APieceOfAnArrayCopiedOverAnother) {
+    struct Pair {
+        int64_t from, to;
+    };
+    for (const Pair &at : {Pair{4, 0}, Pair{0, 4}, Pair{0, 2}, Pair{2, 0}, Pair{3, 3}}) {
+        for (bool fixed : {true, false}) {
+            tile_kernel *k = kernel("halo", [=](tile_builder *b) {
+                const tile_param s = tile_array_param(b, "s", TILE_F64, 1);
+                const tile_param d = tile_array_param(b, "d", TILE_F64, 1);
+                const tile from = tile_int_param(b, "from"), to = tile_int_param(b, "to");
+                const tile t =
+                    tile_load(s, TILE_SHAPE(3), TILE_AT(fixed ? tile_int(b, at.from) : from));
+                tile_store(d, tile_expr("2*t", t), TILE_AT(fixed ? tile_int(b, at.to) : to));
+            });
+            Reals value = {1, 2, 3, 4, 5, 6, 7, 8}, up = {1, 2, 4, 8, 16, 32, 64, 128};
+            tile_array *a = active(value), *seed = reals(up);
+            ASSERT_EQ(TILE_OK, tape_reset(record));
+            ASSERT_EQ(TILE_OK,
+                      tile_launch(record, k, TILE_GRID(1), TILE_ARGS(a, a, at.from, at.to)));
+            Reals want = up;
+            for (int64_t i = 0; i < 3; i++) want[static_cast<size_t>(at.to + i)] = 0;
+            for (int64_t i = 0; i < 3; i++)
+                want[static_cast<size_t>(at.from + i)] += 2 * up[static_cast<size_t>(at.to + i)];
+            ASSERT_EQ(TILE_OK, tape_backward_seeds(record, 1, &a, &seed)) << tile_last_error();
+            EXPECT_EQ(want, grad(a)) << at.from << " to " << at.to << (fixed ? " fixed" : "");
+        }
+    }
+}
+
+/* The same along one dimension of two, in blocks along the other: a periodic boundary. */
+TEST_F(TapeTest, AColumnCopiedOverAnother) {
+    tile_kernel *k = kernel("periodic", [](tile_builder *b) {
+        const tile_param s = tile_array_param(b, "s", TILE_F64, 2);
+        const tile_param d = tile_array_param(b, "d", TILE_F64, 2);
+        const tile row = tile_block_index(b, 0);
+        const tile t = tile_load(s, TILE_SHAPE(1, 1), TILE_AT(row, tile_int(b, 3)));
+        tile_store(d, t, TILE_AT(row, tile_int(b, 0)));
+    });
+    tile_array *u = active(TILE_SHAPE(2, 4), {1, 2, 3, 4, 5, 6, 7, 8});
+    tile_array *seed = reals(TILE_SHAPE(2, 4), {1, 2, 4, 8, 16, 32, 64, 128});
+    ASSERT_EQ(TILE_OK, tile_launch(record, k, TILE_GRID(2), TILE_ARGS(u, u)));
+    EXPECT_EQ((Reals{4, 2, 3, 4, 8, 6, 7, 8}), read(u));
+    ASSERT_EQ(TILE_OK, tape_backward_seeds(record, 1, &u, &seed)) << tile_last_error();
+    EXPECT_EQ((Reals{0, 2, 4, 9, 0, 32, 64, 144}), grad(u));
+}
+
 /* What the tape has not used is its own derivative. */
 TEST_F(TapeTest, ASeededArrayThatTheTapeHasNotUsed) {
     tile_array *x = active({1, 2, 3}), *y = zeros(3), *other = active({5, 6}), *plain = zeros(2);
