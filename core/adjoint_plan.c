@@ -143,9 +143,26 @@ void tile_adjoint_plan_destroy(tile_adjoint_plan *plan) {
     tile_free(plan);
 }
 
+/* A user's adjoint has a gradient for each parameter: two of one array would be the same memory. */
+static tile_status check_own(const tile_kernel *kernel, const tile_adjoint_key *key) {
+    const tile_program *p = tile_executable_program(kernel->forward);
+    for (int k = 0; k < p->param_count; k++) {
+        const int first = key->same[k];
+        const uint32_t both = (uint32_t)1 << k | (uint32_t)1 << first;
+        if (first == k || !(kernel->floats >> k & 1u)) continue;
+        TILE_CHECK(!(kernel->writes & both), TILE_E_ARGUMENT,
+                   "tile_launch: %s has an adjoint of its own and writes %s: %s and %s are one "
+                   "array, expected two",
+                   p->name, p->param[kernel->writes >> k & 1u ? k : first].name,
+                   p->param[first].name, p->param[k].name);
+    }
+    return TILE_OK;
+}
+
 static tile_status make_plan(tile_kernel *kernel, tile_adjoint_plan *plan) {
     bool made = false;
     if (kernel->own_adjoint && plan->key.active) { /* else there is only clearing to do */
+        TILE_TRY(check_own(kernel, &plan->key));
         plan_own(kernel, plan);
         return TILE_OK;
     }

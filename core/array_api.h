@@ -31,7 +31,8 @@ typedef struct tile_context_options {
  *
  * in       options may be NULL for the defaults
  * repeats  results have the same bits for any number of threads
- * errors   TILE_E_ARGUMENT threads outside 0..1024, ctx NULL, TILE_CHECK neither 0 nor 1;
+ * errors   TILE_E_ARGUMENT threads outside 0..1024, ctx NULL, TILE_CHECK neither 0 nor 1,
+ *          executor or TILE_EXECUTOR none of the executors;
  *          TILE_E_MEMORY
  */
 TILE_API tile_status tile_context_create(const tile_context_options *options,

@@ -245,6 +245,13 @@ static bool add_offsets(tile_builder *b, draft *d, const tile_emission *e, int r
                           e->at.rank, rank);
         return false;
     }
+    for (int k = rank; k < TILE_RANK_MAX; k++) {
+        if (!e->at.shift[k]) continue;
+        tile_builder_fail(b, TILE_E_SHAPE,
+                          "%s: the offset is shifted in dimension %d, expected %d dimensions", op,
+                          k, rank);
+        return false;
+    }
     const tile zero = e->at.rank ? nothing : tile_constant(b, TILE_I64, (tile_shape){.rank = 0}, 0);
     for (int k = 0; k < rank; k++) {
         if (!add_scalar(b, d, op, e->at.rank ? e->at.at[k] : zero, "the offset")) return false;
@@ -363,7 +370,14 @@ static tile append(tile_builder *b, const draft *d) {
     return first;
 }
 
+/* The builder of an operand, where the array has none: a handle that was forgotten is an error. */
+static tile_builder *builder_of(const tile_emission *e) {
+    tile_builder *b = tile_builder_of(e->in, e->n_in);
+    return b ? b : tile_builder_of(e->at.at, e->at.rank);
+}
+
 tile tile_emit(tile_builder *b, const tile_emission *e) {
+    if (!b) b = builder_of(e);
     if (!b) return nothing;
     if (b->status) return (tile){b, -1};
     if (!e->op) return tile_builder_fail(b, TILE_E_ARGUMENT, "an op that is not registered");

@@ -46,7 +46,8 @@ TILE_API tile_status tile_kernel_print_adjoint(tile_kernel *kernel, FILE *out) T
 /* tile_kernel_set_adjoint: use another kernel as the adjoint. Its parameters are the kernel's own,
  * in order, then for each float array parameter, in order, its gradient (read and written): of the
  * parameter's dtype, but float32 for a 16-bit float. A parameter of structs stands for one of each
- * member, a plain array whose shape ends with the member's.
+ * member, a plain array whose shape ends with the member's. A recorded launch that gives it one
+ * array as two parameters, one of which is written, is refused.
  *
  * errors   TILE_E_ARGUMENT the parameters do not match
  */

@@ -162,6 +162,52 @@ TEST_F(ErrorsTest, TilesOfAnotherKernelAreAnError) {
     tile_kernel_destroy(k);
 }
 
+/* A handle that was forgotten: what else the call is given knows the kernel. */
+TEST_F(ErrorsTest, ForgottenHandlesAreErrors) {
+    const tile_param forgot = {};
+    const tile_stack stack = {};
+    const tile_partition view = {};
+    const char *const missing = "not an array parameter of this kernel";
+    const auto one = [](tile_builder *b) { return tile_zeros(b, TILE_F64, TILE_SHAPE(2)); };
+    const auto index = [](tile_builder *b) { return tile_zeros(b, TILE_I64, TILE_SHAPE(2)); };
+    expect_build_error(TILE_E_ARGUMENT, missing,
+                       [&](tile_builder *b) { tile_store(forgot, one(b), TILE_AT_ZERO); });
+    expect_build_error(TILE_E_ARGUMENT, missing,
+                       [&](tile_builder *b) { tile_atomic_add(forgot, one(b), TILE_AT_ZERO); });
+    expect_build_error(TILE_E_ARGUMENT, missing,
+                       [&](tile_builder *b) { tile_atomic_max(forgot, one(b), TILE_AT_ZERO); });
+    expect_build_error(TILE_E_ARGUMENT, missing, [&](tile_builder *b) {
+        tile_load(forgot, TILE_SHAPE(2), TILE_AT(tile_int(b, 0)));
+    });
+    expect_build_error(TILE_E_ARGUMENT, missing, [&](tile_builder *b) {
+        tile_load_indexed(forgot, index(b), TILE_SHAPE(2), TILE_AT_ZERO, 0);
+    });
+    expect_build_error(TILE_E_ARGUMENT, missing, [&](tile_builder *b) {
+        tile_store_indexed(forgot, index(b), one(b), TILE_AT_ZERO, 0);
+    });
+    expect_build_error(TILE_E_ARGUMENT, "tile_stack_push: not a stack of this kernel",
+                       [&](tile_builder *b) {
+                           tile_stack_push(stack, one(b), tile_full(b, TILE_BOOL, TILE_SCALAR, 1));
+                       });
+    expect_build_error(TILE_E_ARGUMENT, "tile_partition_store: not a view of this kernel",
+                       [&](tile_builder *b) {
+                           tile_partition_store(view, one(b), TILE_AT(tile_int(b, 0)));
+                       });
+    expect_build_error(TILE_E_ARGUMENT, "tile_partition_load: not a view of this kernel",
+                       [&](tile_builder *b) {
+                           tile_partition_load(view, TILE_AT(tile_int(b, 0)));
+                       });
+}
+
+TEST_F(ErrorsTest, MoreShiftsThanDimensionsAreAnError) {
+    expect_build_error(TILE_E_SHAPE,
+                       "load: the offset is shifted in dimension 1, expected 1 dimensions",
+                       [](tile_builder *b) {
+                           const tile_param a = tile_array_param(b, "a", TILE_F64, 1);
+                           tile_load(a, TILE_SHAPE(2), TILE_SHIFT(TILE_AT(tile_int(b, 0)), 1, 2));
+                       });
+}
+
 TEST_F(ErrorsTest, TooManyParametersAreAnErrorWithTheLimit) {
     expect_build_error(TILE_E_ARGUMENT, "32", [](tile_builder *b) {
         for (int k = 0; k <= TILE_PARAMS_MAX; k++)

@@ -226,8 +226,13 @@ class Program {
             l.fill.push_back(choose_->number());
         } else {
             l.grid = TILE_GRID(1 + choose_->pick(3), 1 + choose_->pick(2));
-            for (const Slot &slot : kernel_[l.kernel].slot)
-                l.view.push_back(make_view(array_for(slot)));
+            const bool alias = choose_->chance(4); /* one array for all parameters that it fits */
+            for (const Slot &slot : kernel_[l.kernel].slot) {
+                const bool first = l.view.empty() || slot.result;
+                const size_t again = first ? 0 : view_[l.view[0]].array;
+                const bool fits = !first && (again == 3) == (slot.rank == 2);
+                l.view.push_back(alias && fits ? l.view[0] : make_view(array_for(slot)));
+            }
         }
         launch_.push_back(l);
     }

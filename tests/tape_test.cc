@@ -1555,6 +1555,27 @@ TEST_F(TapeTest, AColumnCopiedOverAnother) {
     EXPECT_EQ((Reals{0, 2, 4, 9, 0, 32, 64, 144}), grad(u));
 }
 
+/* An adjoint of the user's would get one memory as two gradients. */
+TEST_F(TapeTest, AnOwnAdjointOfOneArrayAsTwoIsRefused) {
+    tile_kernel *k = map("triple", [](tile x) { return tile_expr("3*x", x); });
+    tile_kernel *back = kernel("triple_back", [](tile_builder *b) {
+        for (const char *name : {"x", "y"}) (void)tile_array_param(b, name, TILE_F64, 1);
+        const tile_param dx = tile_array_param(b, "dx", TILE_F64, 1);
+        const tile_param dy = tile_array_param(b, "dy", TILE_F64, 1);
+        const tile_offset at = TILE_AT(tile_block_start(b, 0, BLOCK));
+        const tile t = tile_load(dy, TILE_SHAPE(BLOCK), at);
+        tile_atomic_add(dx, tile_expr("3*t", t), at);
+        tile_store(dy, tile_zeros(b, TILE_F64, TILE_SHAPE(BLOCK)), at);
+    });
+    ASSERT_EQ(TILE_OK, tile_kernel_set_adjoint(k, back)) << tile_last_error();
+    tile_array *x = active({1, 2}), *y = zeros(2);
+    expect_error(TILE_E_ARGUMENT, "x and y are one array, expected two", launch(k, x, x));
+    EXPECT_EQ((Reals{1, 2}), read(x));
+    ASSERT_EQ(TILE_OK, launch(k, x, y)) << tile_last_error();
+    backward(sum(y));
+    EXPECT_EQ((Reals{3, 3}), grad(x));
+}
+
 /* What the tape has not used is its own derivative. */
 TEST_F(TapeTest, ASeededArrayThatTheTapeHasNotUsed) {
     tile_array *x = active({1, 2, 3}), *y = zeros(3), *other = active({5, 6}), *plain = zeros(2);

@@ -143,6 +143,9 @@ static tile with_lanes(tile_stack s, const char *formula, const lanes *l, tile c
 }
 
 tile(tile_stack_push)(tile_stack s, tile value, tile mask) {
+    if (!s.builder && tile_is_good(value))
+        return tile_builder_fail(value.builder, TILE_E_ARGUMENT,
+                                 "tile_stack_push: not a stack of this kernel");
     if (!check_stack("tile_stack_push", s) || !check_value(s, value, mask))
         return nothing(s.builder);
     const tile_shape shape = tile_shape_of_tile(value);

@@ -261,7 +261,10 @@ static tile emit_load(const call *c, const access *a, tile_emission *e) {
 static tile emit(const call *c, const access *a) {
     tile_builder *b = a->p.array.builder;
     tile_emission e = {.op = tile_op_find(c->op), .array = a->p.array};
-    if (!b || b->status || !tile_builder_array(b, a->p.array)) return (tile){b, -1};
+    if (!b) b = a->value.builder ? a->value.builder : a->index.at[0].builder;
+    if (!b || b->status) return (tile){b, -1};
+    if (!tile_builder_array(b, a->p.array))
+        return tile_builder_fail(b, TILE_E_ARGUMENT, "%s: not a view of this kernel", c->name);
     if (c->atomic) {
         if (!check_order(&a->p, c, a->order, a->scope)) return (tile){b, -1};
         e.attrs.n[ATTR_ORDER] = 1 + (int)a->order;
