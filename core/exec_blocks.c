@@ -37,7 +37,7 @@ static void run_strips(char *arena, const tile_strip_step *strip, int32_t count,
 /* By generated code. false: there is none. */
 static bool run_group(const tile_runner *r, const tile_plan *plan, int32_t step) {
     const tile_native *native = r->run->native;
-    if (!native || plan != &r->run->exe->blocks) return false;
+    if (!native || plan != r->run->plan) return false;
     const tile_native_group group = tile_native_group_of(native, step);
     if (group) group(r->arena, native->plan.strip);
     return group != NULL;
@@ -187,7 +187,7 @@ static void set_block(tile_runner *r, int64_t number) {
 }
 
 void tile_run_blocks(tile_runner *r, int64_t first, int64_t end) {
-    const tile_plan *plan = &r->run->exe->blocks;
+    const tile_plan *plan = r->run->plan;
     for (int64_t number = first; number < end; number++) {
         set_block(r, number);
         r->failed = false;
