@@ -140,12 +140,21 @@ static void print_operand(const tile_group_writer *b, int32_t k, int i,
         (void)snprintf(to, TILE_GROUP_EXPRESSION, "r%d[x * %lld]", (int)value, (long long)step);
 }
 
-/* Where a row begins: "first + i0 * 512". */
-static void write_place(tile_group_writer *b, int64_t first, const int64_t *stride) {
+/* Where a row begins, as an index, "7 + i0 * 512", or as what is added to a pointer. */
+static void write_place(tile_group_writer *b, bool index, int64_t first, const int64_t *stride) {
     tile_text *out = &b->w->body;
-    tile_text_add(out, "%lld", (long long)first);
-    for (int d = 0; d < b->rank - 1; d++)
-        if (stride[d]) tile_text_add(out, " + i%d * %lld", d, (long long)stride[d]);
+    const char *before = index ? "" : " + ";
+    if (first) {
+        tile_text_add(out, "%s%lld", before, (long long)first);
+        before = " + ";
+    }
+    for (int d = 0; d < b->rank - 1; d++) {
+        if (!stride[d]) continue;
+        tile_text_add(out, "%si%d", before, d);
+        if (stride[d] != 1) tile_text_add(out, " * %lld", (long long)stride[d]);
+        before = " + ";
+    }
+    if (!*before) tile_text_add(out, "0");
 }
 
 /* What a row reads and writes. */
@@ -159,17 +168,17 @@ static void write_row_head(tile_group_writer *b, const char *margin) {
         const bool one = !r->stride[b->rank - 1];
         tile_text_add(out, "%sconst %s %sr%d = %s(const %s *)(arena + %zu)%s", margin, type,
                       one ? "" : "*const ", (int)r->value, one ? "(" : "", type, r->place,
-                      one ? ")[" : " + ");
-        write_place(b, r->first, r->stride);
+                      one ? ")[" : "");
+        write_place(b, one, r->first, r->stride);
         tile_text_add(out, one ? "];\n" : ";\n");
     }
     for (int32_t k = 0; k < b->step->count; k++) {
         const tile_strip_step *s = &b->strip[k];
         const char *type = tile_native_type(tile_group_dtype(b, k));
         if (tile_group_is_sum(b, k) || !s->out_step) continue;
-        tile_text_add(out, "%s%s *const w%d = (%s *)(arena + %zu) + ", margin, type,
+        tile_text_add(out, "%s%s *const w%d = (%s *)(arena + %zu)", margin, type,
                       (int)s->node->out, type, s->out);
-        write_place(b, 0, own);
+        write_place(b, false, 0, own);
         tile_text_add(out, ";\n");
     }
     for (int32_t k = 0; k < b->sum_count; k++) {
@@ -180,9 +189,9 @@ static void write_row_head(tile_group_writer *b, const char *margin) {
                           (long long)b->extent[b->rank - 1]);
             continue;
         }
-        tile_text_add(out, "%s%s *const s%d = (%s *)(arena + %zu) + ", margin, type,
+        tile_text_add(out, "%s%s *const s%d = (%s *)(arena + %zu)", margin, type,
                       (int)s->node->out, type, s->out);
-        write_place(b, 0, b->sum[k].stride);
+        write_place(b, false, 0, b->sum[k].stride);
         tile_text_add(out, ";\n");
     }
 }
@@ -215,7 +224,7 @@ static void write_row_sums(tile_group_writer *b, const char *margin) {
         if (!b->sum[k].row) continue;
         tile_text_add(&b->w->body, "%s((%s *)(arena + %zu))[", margin, tile_native_type(dtype),
                       s->out);
-        write_place(b, 0, b->sum[k].stride);
+        write_place(b, true, 0, b->sum[k].stride);
         tile_text_add(&b->w->body, "] = sum_row_%s(s%d, %lld);\n",
                       dtype == TILE_F32 ? "f32" : "f64", (int)s->node->out,
                       (long long)b->extent[b->rank - 1]);
