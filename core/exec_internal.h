@@ -56,6 +56,7 @@ typedef struct tile_call_step {
     size_t in[TILE_CALL_IN], in_bytes[TILE_CALL_IN];
     size_t out[TILE_CALL_OUT];
     bool wanted[TILE_CALL_OUT];
+    size_t copied; /* a plain load of the array's rank: bytes of an element; else 0 */
     int offsets, bounds;
     size_t offset[TILE_DIMS], bound[2 * TILE_DIMS]; /* places of int64 values */
 } tile_call_step;

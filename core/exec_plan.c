@@ -108,6 +108,8 @@ static tile_status plan_call(tile_plan *plan, const tile_program *p, const bool 
     TILE_CHECK(c->run, TILE_E_DTYPE, "%s: no kernel for %s (%s:%d)", n->op->name,
                tile_dtype_name(key), n->file ? n->file : "", n->line);
     fill_operands(plan, p, used, n, c);
+    if (n->op == tile_op_find("load") && !c->bounds && p->value[n->out].shape.rank)
+        c->copied = tile_dtype_size(key);
     if (flat && !n->n_in) c->call.out_dims[0].rank = 0; /* a constant: one element of it */
     if (n->n_out) step->elements = count_of(p->value[n->out].shape);
     for (int k = 0; k < c->n_in; k++) {
@@ -162,8 +164,8 @@ typedef struct planner {
     tile_plan *plan;
     const int32_t *alias; /* per value: whose place it has; NULL: each its own */
     int32_t *group;       /* per node */
-    bool *local, *used; /* per value */
-    size_t *stage;      /* per value */
+    bool *local, *used;   /* per value */
+    size_t *stage;        /* per value */
 } planner;
 
 static bool is_elementwise(const tile_node *n) {

@@ -23,11 +23,12 @@ typedef struct tile_group_read {
     int64_t first, stride[TILE_RANK_MAX];
 } tile_group_read;
 
-/* A sum that is taken on the way. */
+/* A sum, or an extreme, that is taken on the way. */
 typedef struct tile_group_sum {
     int32_t strip;
-    bool row;       /* along the last dimension */
-    int64_t count;  /* results */
+    tile_native_fold fold;
+    bool row;      /* along the last dimension */
+    int64_t count; /* results */
     int64_t stride[TILE_RANK_MAX];
 } tile_group_sum;
 

@@ -36,8 +36,9 @@ static bool find_called(tile_group_writer *b) {
         char name[64];
         tile_group_types(b, k, in);
         b->made[b->strip[k].node->out] = k;
-        b->called[k] = !tile_group_is_sum(b, k) && !tile_native_function(NULL, b->strip[k].node->op, in,
-                                             tile_group_dtype(b, k), name);
+        b->called[k] =
+            !tile_group_is_sum(b, k) &&
+            !tile_native_function(NULL, b->strip[k].node->op, in, tile_group_dtype(b, k), name);
         some = some || b->called[k];
     }
     return some;
@@ -58,8 +59,7 @@ static tile_status write_group(tile_group_writer *b, int32_t step) {
     TILE_TRY(tile_group_find_nest(b));
     if (!is_worth(b)) return TILE_OK;
     bool moved = false;
-    for (int32_t k = 0; k < b->read_count; k++)
-        moved = moved || b->read[k].kind == TILE_READ_MOVED;
+    for (int32_t k = 0; k < b->read_count; k++) moved = moved || b->read[k].kind == TILE_READ_MOVED;
     b->pieces = called || (moved && !b->sum_count && b->rank > 1 &&
                            b->extent[b->rank - 1] < TILE_NEST_ROW_MIN);
     plan->group[step] = plan->group_count++;
@@ -89,20 +89,30 @@ static tile_status write_groups(tile_group_writer *b) {
     return TILE_OK;
 }
 
-/* The sum of a row as the interpreter takes it (ops/reduce/reduce_fold.inc, one block of it). */
-static void write_row_sum(tile_text *to, const char *name, const char *type) {
-    tile_text_add(to,
-                  "\n/* The sum of a row of at most 1024 elements, in the interpreter's order. */\n"
-                  "static inline %s sum_row_%s(const %s *x, int64_t n) {\n"
-                  "    %s fold[32];\n    int64_t i = 0;\n"
-                  "    for (int k = 0; k < 32; k++) fold[k] = 0;\n"
-                  "    for (; i + 32 <= n; i += 32)\n"
-                  "        for (int k = 0; k < 32; k++) fold[k] = fold[k] + x[i + k];\n"
-                  "    for (int k = 0; i + k < n; k++) fold[k] = fold[k] + x[i + k];\n"
-                  "    for (int half = 16; half > 0; half /= 2)\n"
-                  "        for (int k = 0; k < half; k++) fold[k] = fold[k] + fold[k + half];\n"
-                  "    return fold[0];\n}\n",
-                  type, name, type, type);
+/* Folds as the interpreter has them (ops/reduce/reduce_fold.inc, one block of it). */
+static void write_folds(tile_text *to, const char *name, const char *type) {
+    static const struct {
+        const char *name, *formula, *first;
+    } fold[] = {{"sum", "a + b", "0"},
+                {"least", "b < a || __builtin_isnan(a) ? b : a", "x[0]"},
+                {"most", "b > a || __builtin_isnan(a) ? b : a", "x[0]"}};
+    for (int f = 0; f < TILE_FOLDS; f++)
+        tile_text_add(
+            to,
+            "\nstatic inline %s fold_%s_%s(%s a, %s b) {\n    return %s;\n}\n"
+            "/* Of a row of at most 1024 elements, in the interpreter's order. */\n"
+            "static inline %s row_%s_%s(const %s *x, int64_t n) {\n"
+            "    %s fold[32];\n    int64_t i = 0;\n"
+            "    for (int k = 0; k < 32; k++) fold[k] = %s;\n"
+            "    for (; i + 32 <= n; i += 32)\n"
+            "        for (int k = 0; k < 32; k++) fold[k] = fold_%s_%s(fold[k], x[i + k]);\n"
+            "    for (int k = 0; i + k < n; k++) fold[k] = fold_%s_%s(fold[k], x[i + k]);\n"
+            "    for (int half = 16; half > 0; half /= 2)\n"
+            "        for (int k = 0; k < half; k++)\n"
+            "            fold[k] = fold_%s_%s(fold[k], fold[k + half]);\n"
+            "    return fold[0];\n}\n",
+            type, fold[f].name, name, type, type, fold[f].formula, type, fold[f].name, name, type,
+            type, fold[f].first, fold[f].name, name, fold[f].name, name, fold[f].name, name);
 }
 
 tile_status tile_native_write_groups(tile_native_writer *w) {
@@ -122,8 +132,8 @@ tile_status tile_native_write_groups(tile_native_writer *w) {
     tile_status status = TILE_E_MEMORY;
     if (b.made && b.read_of && b.phase && b.called && b.array && plan->group) {
         for (int32_t v = 0; v < p->value_count; v++) b.made[v] = b.read_of[v] = -1;
-        write_row_sum(&w->body, "f32", "float");
-        write_row_sum(&w->body, "f64", "double");
+        write_folds(&w->body, "f32", "float");
+        write_folds(&w->body, "f64", "double");
         status = write_groups(&b);
     }
     tile_free(b.made);

@@ -68,6 +68,7 @@ static tile_status add_sum(tile_group_writer *b, int32_t k) {
     const tile_node *n = b->strip[k].node;
     const tile_shape shape = b->p->value[tile_node_in(b->p, n, 0)].shape;
     tile_group_sum sum = {.strip = k, .count = 1};
+    while (tile_native_fold_op(sum.fold) != n->op) sum.fold++;
     int nest = b->rank;
     for (int d = shape.rank - 1; d >= 0; d--) {
         const bool summed = n->attrs.n[0] >> d & 1;
@@ -176,8 +177,8 @@ static void write_row_head(tile_group_writer *b, const char *margin) {
         const tile_strip_step *s = &b->strip[k];
         const char *type = tile_native_type(tile_group_dtype(b, k));
         if (tile_group_is_sum(b, k) || !s->out_step) continue;
-        tile_text_add(out, "%s%s *const w%d = (%s *)(arena + %zu)", margin, type,
-                      (int)s->node->out, type, s->out);
+        tile_text_add(out, "%s%s *const w%d = (%s *)(arena + %zu)", margin, type, (int)s->node->out,
+                      type, s->out);
         write_place(b, false, 0, own);
         tile_text_add(out, ";\n");
     }
@@ -189,26 +190,37 @@ static void write_row_head(tile_group_writer *b, const char *margin) {
                           (long long)b->extent[b->rank - 1]);
             continue;
         }
-        tile_text_add(out, "%s%s *const s%d = (%s *)(arena + %zu)", margin, type,
-                      (int)s->node->out, type, s->out);
+        tile_text_add(out, "%s%s *const s%d = (%s *)(arena + %zu)", margin, type, (int)s->node->out,
+                      type, s->out);
         write_place(b, false, 0, b->sum[k].stride);
         tile_text_add(out, ";\n");
     }
 }
 
+static const char *const fold_name[] = {"sum", "least", "most"};
+
+static const char *type_name(tile_dtype dtype) {
+    return dtype == TILE_F32 ? "f32" : "f64";
+}
+
+/* What is folded along a row is folded when the row is there. */
+static void write_fold(tile_group_writer *b, int32_t k, const char *margin) {
+    const int to = (int)b->strip[k].node->out;
+    const tile_group_sum *sum = b->sum;
+    char in[TILE_GROUP_EXPRESSION];
+    while (sum->strip != k) sum++;
+    print_operand(b, k, 0, in);
+    if (sum->row)
+        tile_text_add(&b->w->body, "%ss%d[x] = %s;\n", margin, to, in);
+    else
+        tile_text_add(&b->w->body, "%ss%d[x] = fold_%s_%s(s%d[x], %s);\n", margin, to,
+                      fold_name[sum->fold], type_name(tile_group_dtype(b, k)), to, in);
+}
+
 static void write_element(tile_group_writer *b, int32_t k, const char *margin) {
     const tile_strip_step *s = &b->strip[k];
-    char in[TILE_GROUP_EXPRESSION];
     if (tile_group_is_sum(b, k)) {
-        bool row = false;
-        for (int32_t i = 0; i < b->sum_count; i++)
-            if (b->sum[i].strip == k) row = b->sum[i].row;
-        print_operand(b, k, 0, in);
-        if (row)
-            tile_text_add(&b->w->body, "%ss%d[x] = %s;\n", margin, (int)s->node->out, in);
-        else
-            tile_text_add(&b->w->body, "%ss%d[x] = s%d[x] + %s; /* sum */\n", margin,
-                          (int)s->node->out, (int)s->node->out, in);
+        write_fold(b, k, margin);
         return;
     }
     tile_group_write_op(b, k, margin, print_operand);
@@ -225,9 +237,8 @@ static void write_row_sums(tile_group_writer *b, const char *margin) {
         tile_text_add(&b->w->body, "%s((%s *)(arena + %zu))[", margin, tile_native_type(dtype),
                       s->out);
         write_place(b, true, 0, b->sum[k].stride);
-        tile_text_add(&b->w->body, "] = sum_row_%s(s%d, %lld);\n",
-                      dtype == TILE_F32 ? "f32" : "f64", (int)s->node->out,
-                      (long long)b->extent[b->rank - 1]);
+        tile_text_add(&b->w->body, "] = row_%s_%s(s%d, %lld);\n", fold_name[b->sum[k].fold],
+                      type_name(dtype), (int)s->node->out, (long long)b->extent[b->rank - 1]);
     }
 }
 
@@ -238,10 +249,12 @@ void tile_group_write_rows(tile_group_writer *b) {
     tile_text *out = &b->w->body;
     for (int32_t k = 0; k < b->sum_count; k++) {
         const tile_strip_step *s = &b->strip[b->sum[k].strip];
-        if (!b->sum[k].row)
-            tile_text_add(out, "    for (int64_t x = 0; x < %lld; x++) ((%s *)(arena + %zu))[x] = 0;\n",
+        if (!b->sum[k].row) /* NaN: any number wins */
+            tile_text_add(out,
+                          "    for (int64_t x = 0; x < %lld; x++) ((%s *)(arena + %zu))[x] = %s;\n",
                           (long long)b->sum[k].count,
-                          tile_native_type(tile_group_dtype(b, b->sum[k].strip)), s->out);
+                          tile_native_type(tile_group_dtype(b, b->sum[k].strip)), s->out,
+                          b->sum[k].fold ? "__builtin_nan(\"\")" : "0");
     }
     for (int d = 0; d < b->rank - 1; d++)
         tile_text_add(out, "%sfor (int64_t i%d = 0; i%d < %lld; i%d++) {\n", end - 4 * (d + 1), d,

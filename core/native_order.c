@@ -21,7 +21,7 @@ typedef struct growing {
 typedef struct orderer {
     const tile_program *p;
     const tile_native_view *view;
-    const tile_op *sum;
+    const tile_op *fold[TILE_FOLDS];
     tile_region *to; /* per region: the new order */
     int32_t *group;  /* per node; -1: has no place in the order yet */
     bool *done;      /* per node */
@@ -166,11 +166,13 @@ static bool sums_in_order(tile_shape shape, int64_t axes) {
     return last ? rows == row && row <= TILE_FUSED_ROW_MAX : rows <= TILE_FUSED_ROWS_MAX;
 }
 
-/* Joins a sum of what the group makes. */
+/* Joins a reduction of what the group makes. */
 static bool join_sum(orderer *b, int32_t node) {
     const tile_node *n = &b->p->node[node];
     growing *g = &b->now;
-    if (n->op != b->sum) return false;
+    if (n->op != b->fold[TILE_FOLD_SUM] && n->op != b->fold[TILE_FOLD_MIN] &&
+        n->op != b->fold[TILE_FOLD_MAX])
+        return false;
     const int32_t in = tile_node_in(b->p, n, 0);
     const tile_dtype dtype = b->p->value[in].dtype;
     if ((dtype != TILE_F32 && dtype != TILE_F64) || !is_inside(b, in) || !b->view[in].same)
@@ -286,10 +288,16 @@ static tile_status order_with(orderer *b, tile_native_plan *plan) {
     return status;
 }
 
+const tile_op *tile_native_fold_op(tile_native_fold fold) {
+    static const char *const names[] = {"sum", "reduce_min", "reduce_max"};
+    return tile_op_find(names[fold]);
+}
+
 tile_status tile_native_plan_order(tile_native_plan *plan) {
     const tile_program *p = &plan->exe->program;
     plan->view = tile_alloc(((size_t)p->value_count + 1) * sizeof *plan->view);
     if (!plan->view) return TILE_E_MEMORY;
-    orderer b = {.p = p, .view = plan->view, .sum = tile_op_find("sum")};
+    orderer b = {.p = p, .view = plan->view};
+    for (int k = 0; k < TILE_FOLDS; k++) b.fold[k] = tile_native_fold_op((tile_native_fold)k);
     return order_with(&b, plan);
 }

@@ -160,9 +160,10 @@ tile_status tile_group_write_pieces(tile_group_writer *b) {
     for (int32_t k = 0; k < b->step->count; k++) arrays += b->array[k];
     TILE_CHECK(arrays <= ARRAYS_MAX, TILE_E_STATE, "%s: a group of too many calls", b->p->name);
     write_scalars(b);
-    tile_text_add(out, "    const int64_t n = %lld;\n"
-                       "    for (int64_t from = 0; from < n; from += TILE_BLOCK) {\n"
-                       "        const int64_t m = n - from < TILE_BLOCK ? n - from : TILE_BLOCK;\n",
+    tile_text_add(out,
+                  "    const int64_t n = %lld;\n"
+                  "    for (int64_t from = 0; from < n; from += TILE_BLOCK) {\n"
+                  "        const int64_t m = n - from < TILE_BLOCK ? n - from : TILE_BLOCK;\n",
                   (long long)b->step->elements);
     for (int32_t k = 0; k < b->read_count; k++)
         if (b->read[k].kind == TILE_READ_MOVED) write_moved(b, &b->read[k]);

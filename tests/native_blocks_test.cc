@@ -98,8 +98,7 @@ TEST(NativeBlocks, RandomProgramsHaveTheBitsOfTheInterpreter) {
     const char *text = getenv("TILE_COUNT");
     const unsigned first = first_seed(1), count = text ? static_cast<unsigned>(atoi(text)) : 25;
     for (unsigned seed = first; seed < first + count; seed++) {
-        const auto want =
-            random_program::results(Choices(seed), 1, TILE_EXECUTOR_INTERPRETER);
+        const auto want = random_program::results(Choices(seed), 1, TILE_EXECUTOR_INTERPRETER);
         const auto got = random_program::results(Choices(seed), 1 + static_cast<int>(seed % 3),
                                                  TILE_EXECUTOR_NATIVE);
         ASSERT_EQ(want.size(), got.size());

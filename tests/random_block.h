@@ -13,8 +13,7 @@ namespace field_test {
 struct RandomBlock {
     explicit RandomBlock(unsigned s) : seed(s) {
         std::mt19937 random(s);
-        const double special[] = {0.0,  -0.0, 1e30, -1e30, 1e-30, NAN, INFINITY,
-                                  -INFINITY};
+        const double special[] = {0.0, -0.0, 1e30, -1e30, 1e-30, NAN, INFINITY, -INFINITY};
         const auto real = [&](int64_t) {
             const unsigned r = static_cast<unsigned>(random());
             if (s % 3 == 0 && r % 11 == 0) return special[r / 11 % 8];
@@ -66,7 +65,7 @@ class BlockBuilder {
         return dtype == TILE_F32 || dtype == TILE_F64 ? t : tile_cast(t, TILE_F32);
     }
     tile_shape shape() {
-        switch (pick(12)) {
+        switch (pick(14)) {
         case 0: return TILE_SHAPE(B);
         case 1: return TILE_SHAPE(A, 1);
         case 2: return TILE_SHAPE(1, B);
@@ -77,6 +76,7 @@ class BlockBuilder {
         case 7: return TILE_SHAPE(C * A, B);
         case 8: return TILE_SHAPE(B, A);
         case 9: return TILE_SCALAR;
+        case 10: return TILE_SHAPE(A, B, 1);
         default: return TILE_SHAPE(A, B);
         }
     }
@@ -155,16 +155,31 @@ class BlockBuilder {
         }
     }
     tile reduced() {
-        const tile t = any_real();
+        tile t = pick(2) ? any_real() : elementwise();
+        if (!tile_is_float(tile_dtype_of(t)) || tile_is_half(tile_dtype_of(t))) t = any_real();
         const int rank = tile_shape_of_tile(t).rank;
         const unsigned axes = rank ? static_cast<unsigned>(pick(1 << rank)) : 0;
-        const uint64_t kind = pick(8);
+        return fold(t, axes);
+    }
+    tile fold(tile t, unsigned axes) {
+        const uint64_t kind = pick(6);
         if (kind == 0) return tile_reduce_max(t, axes);
         if (kind == 1) return tile_reduce_min(t, axes);
         return tile_sum(t, axes);
     }
+    /* A tile that is made, and folds of it along rows and columns. */
+    void folds() {
+        const tile_shape to = pick(3) ? TILE_SHAPE(A, B) : TILE_SHAPE(C, A, B);
+        const tile u = fit(any_real(), to), v = fit(any_real(), to);
+        const tile w = tile_dtype_of(u) == tile_dtype_of(v) ? v : tile_cast(v, tile_dtype_of(u));
+        const tile t = tile_expr("u * w - u", u, w);
+        const unsigned all = 1u << to.rank;
+        for (uint64_t k = pick(3); k < 3; k++)
+            pool.push_back(fold(t, static_cast<unsigned>(pick(all))));
+        if (pick(2)) pool.push_back(t);
+    }
     tile cast() {
-        static const tile_dtype to[] = {TILE_F32, TILE_F64, TILE_I32, TILE_I64,
+        static const tile_dtype to[] = {TILE_F32, TILE_F64,  TILE_I32, TILE_I64,
                                         TILE_F16, TILE_BF16, TILE_U8};
         tile t = any();
         const tile_dtype dtype = to[pick(7)];
@@ -191,8 +206,8 @@ class BlockBuilder {
         const tile x = any_real(), block = tile_block_index(b, 0), two = tile_int(b, 2);
         const size_t outside = pool.size();
         deep = true;
-        tile_loop l = tile_while_begin(b, tile_expr("block < two", block, two), tile_int(b, 4),
-                                       TILE_LIST(x));
+        tile_loop l =
+            tile_while_begin(b, tile_expr("block < two", block, two), tile_int(b, 4), TILE_LIST(x));
         pool.push_back(l.carried[0]);
         for (uint64_t k = pick(4); k < 4; k++) statement();
         tile next = fit(any(), tile_shape_of_tile(x));
@@ -204,8 +219,11 @@ class BlockBuilder {
         pool.push_back(l.carried[0]);
     }
     void statement() {
-        switch (pick(18)) {
+        switch (pick(21)) {
         case 0: pool.push_back(load()); break;
+        case 12:
+        case 13:
+        case 14: folds(); break;
         case 1:
         case 2: pool.push_back(reduced()); break;
         case 3: pool.push_back(fit(any(), shape())); break;
@@ -226,7 +244,8 @@ class BlockBuilder {
         }
         case 11: {
             const tile t = any_real(), u = fit(any_real(), tile_shape_of_tile(t));
-            const tile v = tile_dtype_of(u) == tile_dtype_of(t) ? u : tile_cast(u, tile_dtype_of(t));
+            const tile v =
+                tile_dtype_of(u) == tile_dtype_of(t) ? u : tile_cast(u, tile_dtype_of(t));
             pool.push_back(tile_select(tile_expr("t < v", t, v), v, t));
             break;
         }
