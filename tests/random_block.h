@@ -169,7 +169,10 @@ class BlockBuilder {
     }
     /* A tile that is made, and folds of it along rows and columns. */
     void folds() {
-        const tile_shape to = pick(3) ? TILE_SHAPE(A, B) : TILE_SHAPE(C, A, B);
+        const uint64_t kind = pick(4);
+        const tile_shape to = kind == 0   ? TILE_SHAPE(C, A, B)
+                              : kind == 1 ? TILE_SHAPE(A, B, 1)
+                                          : TILE_SHAPE(A, B);
         const tile u = fit(any_real(), to), v = fit(any_real(), to);
         const tile w = tile_dtype_of(u) == tile_dtype_of(v) ? v : tile_cast(v, tile_dtype_of(u));
         const tile t = tile_expr("u * w - u", u, w);
