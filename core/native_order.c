@@ -5,8 +5,9 @@
 
 #include "core/memory.h"
 
-/* Larger groups want too many registers; a call keeps a piece of each of its operands. */
-enum { MEMBERS_MAX = 256, CALLED_MAX = 24 };
+/* Larger groups want too many registers; a call keeps a piece of each of its operands on the stack,
+ * a reduction a row. */
+enum { MEMBERS_MAX = 256, CALLED_MAX = 24, CALLED_MEMBERS_MAX = 96, SUMS_MAX = 32 };
 
 /* The group that is being made. */
 typedef struct growing {
@@ -15,7 +16,7 @@ typedef struct growing {
     int64_t count;    /* elements */
     tile_shape shape; /* rank -1: any of that count */
     bool moved;       /* an operand goes another way than the elements */
-    bool sums;        /* a sum is taken on the way */
+    int32_t sums;     /* taken on the way */
 } growing;
 
 typedef struct orderer {
@@ -137,6 +138,7 @@ static bool join(orderer *b, int32_t node) {
     bool moved = false;
     if (count_of(b->p->value[n->out].shape) != g->count || g->called + called > CALLED_MAX)
         return false;
+    if (g->called + called && g->members >= CALLED_MEMBERS_MAX) return false;
     for (int32_t i = 0; i < n->n_in; i++)
         if (!reads_operand(b, tile_node_in(b->p, n, i), &moved)) return false;
     if (moved && !takes_shape(g, shape_of(b, n->out))) return false;
@@ -175,13 +177,14 @@ static bool join_sum(orderer *b, int32_t node) {
         return false;
     const int32_t in = tile_node_in(b->p, n, 0);
     const tile_dtype dtype = b->p->value[in].dtype;
+    if (g->sums >= SUMS_MAX) return false;
     if ((dtype != TILE_F32 && dtype != TILE_F64) || !is_inside(b, in) || !b->view[in].same)
         return false;
     if (!is_elementwise(&b->p->node[maker_of(b, in)]) || !takes_shape(g, shape_of(b, in)))
         return false;
     if (!sums_in_order(b->p->value[in].shape, n->attrs.n[0])) return false;
     g->shape = shape_of(b, in);
-    g->sums = true;
+    g->sums++;
     put(b, node, g->first);
     return true;
 }

@@ -3,7 +3,7 @@
 #include "core/native_group.h"
 #include "core/status.h"
 
-enum { ARRAYS_MAX = 256 };
+enum { ARRAYS_MAX = 512 };
 
 static void find_phase(tile_group_writer *b, int32_t k) {
     b->phase[k] = 0;
@@ -154,8 +154,10 @@ static void write_moved(tile_group_writer *b, const tile_group_read *r) {
 
 tile_status tile_group_write_pieces(tile_group_writer *b) {
     tile_text *out = &b->w->body;
-    int32_t arrays = b->read_count;
+    int32_t arrays = 0;
     b->phases = 1;
+    for (int32_t k = 0; k < b->read_count; k++)
+        arrays += b->read[k].kind != TILE_READ_SAME && b->read[k].kind != TILE_READ_SCALAR;
     for (int32_t k = 0; k < b->step->count; k++) find_phase(b, k);
     for (int32_t k = 0; k < b->step->count; k++) arrays += b->array[k];
     TILE_CHECK(arrays <= ARRAYS_MAX, TILE_E_STATE, "%s: a group of too many calls", b->p->name);

@@ -1,4 +1,5 @@
-/* native_plan.h: a program as generated C: loops over rows, groups of a block, and their text.
+/* native_plan.h: a program as generated C: loops over rows, groups of a block, and their text. The
+ * blocks have a plan of their own (native_order.h).
  *
  * The loops of a field-form program come from the row plan with every op on its own. A value that
  * is read at several rows, or at several distances along a row, is kept: a row of it, or a ring of
