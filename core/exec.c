@@ -188,7 +188,7 @@ static tile_status place_slots(const tile_run_state *run, size_t *total) {
 /* Lays out the shared scratch, finds flat values and slots. loads: arrays are there to be read. */
 static tile_status begin(const tile_executable *exe, const tile_bound *bound, bool loads,
                          tile_run_state *run, size_t *stash) {
-    *run = (tile_run_state){.exe = exe, .bound = bound};
+    *run = (tile_run_state){.exe = exe, .plan = &exe->blocks, .bound = bound};
     TILE_TRY(count_blocks(exe, bound, &run->blocks));
     const scratch *s = exe->ctx->scratch;
     run->flat = s->shared->data;
@@ -281,6 +281,24 @@ static bool run_rows(tile_executable *exe, const tile_run_state *run) {
     return true;
 }
 
+/* Generated code has a block plan of its own. Without memory for it the interpreter goes on. */
+static void choose_plan(tile_run_state *run) {
+    const tile_native *native = run->native;
+    if (!native || native->plan.rows) return;
+    tile_context *ctx = run->exe->ctx;
+    scratch *s = ctx->scratch;
+    const size_t bytes = tile_align(native->plan.blocks.bytes);
+    if (grow_buffer(ctx, &s->parts, bytes * (size_t)ctx->threads + TILE_LINE))
+        run->native = NULL;
+    else
+        run->plan = &native->plan.blocks;
+}
+
+static size_t arena_bytes(const tile_run_state *run) {
+    const size_t bytes = thread_bytes(run->exe), own = tile_align(run->plan->bytes);
+    return bytes > own ? bytes : own;
+}
+
 tile_status tile_execute(tile_executable *exe, const tile_bound *bound) {
     tile_run_state run;
     tile_run_error error;
@@ -294,12 +312,13 @@ tile_status tile_execute(tile_executable *exe, const tile_bound *bound) {
     TILE_CHECK(bound->stash || !stash, TILE_E_STATE, "%s: no stash for kept values",
                exe->program.name);
     run.native = tile_native_of(exe, exe->block_ns * (double)run.blocks);
+    choose_plan(&run);
     if (run.native)
         exe->ctx->native_launches++;
     else
         exe->ctx->interpreted_launches++;
     if (run_rows(exe, &run)) return TILE_OK;
-    const size_t bytes = thread_bytes(exe);
+    const size_t bytes = arena_bytes(&run);
     const scratch *s = exe->ctx->scratch;
     TILE_TRY(choose(&run, &size));
     if (run.logged || run.summed)

@@ -37,7 +37,7 @@ static void run_strips(char *arena, const tile_strip_step *strip, int32_t count,
 /* By generated code. false: there is none. */
 static bool run_group(const tile_runner *r, const tile_plan *plan, int32_t step) {
     const tile_native *native = r->run->native;
-    if (!native || plan != &r->run->exe->blocks) return false;
+    if (!native || plan != r->run->plan) return false;
     const tile_native_group group = tile_native_group_of(native, step);
     if (group) group(r->arena, native->plan.strip);
     return group != NULL;
@@ -59,7 +59,36 @@ static void fill_window(const tile_runner *r, const tile_call_step *c, tile_call
     }
 }
 
+/* A load that is inside of its array, in runs of elements side by side. false: it is another. */
+static bool load_runs(const tile_runner *r, const tile_call_step *c) {
+    const tile_memory *m = &r->run->bound->array[c->node->param];
+    const tile_dims *dims = &c->call.out_dims[0];
+    int64_t base = 0, run = 1, runs = 1;
+    if (r->no_memory || m->stride[dims->rank - 1] != 1) return false;
+    for (int d = 0; d < dims->rank; d++) {
+        const int64_t from = d < c->offsets ? integer_at(r->arena, c->offset[d]) : 0;
+        const int64_t place = add_held(from, c->call.attrs.shift[d]);
+        if (place < 0 || place > m->extent[d] - dims->extent[d]) return false;
+        base += place * m->stride[d];
+    }
+    int outer = dims->rank;
+    while (outer > 0 && m->stride[outer - 1] == run) run *= dims->extent[--outer];
+    for (int d = 0; d < outer; d++) runs *= dims->extent[d];
+    const size_t bytes = (size_t)run * c->copied;
+    for (int64_t k = 0; k < runs; k++) {
+        int64_t place = base, left = k;
+        for (int d = outer - 1; d >= 0; d--) {
+            place += left % dims->extent[d] * m->stride[d];
+            left /= dims->extent[d];
+        }
+        memcpy(r->arena + c->out[0] + (size_t)k * bytes,
+               (const char *)m->read + place * (int64_t)c->copied, bytes);
+    }
+    return true;
+}
+
 static void run_call(tile_runner *r, const tile_call_step *c) {
+    if (c->copied && load_runs(r, c)) return;
     tile_call call = c->call;
     for (int k = 0; k < c->n_in; k++) call.in[k] = r->arena + c->in[k];
     for (int k = 0; k < TILE_CALL_OUT; k++)
@@ -187,7 +216,7 @@ static void set_block(tile_runner *r, int64_t number) {
 }
 
 void tile_run_blocks(tile_runner *r, int64_t first, int64_t end) {
-    const tile_plan *plan = &r->run->exe->blocks;
+    const tile_plan *plan = r->run->plan;
     for (int64_t number = first; number < end; number++) {
         set_block(r, number);
         r->failed = false;

@@ -59,7 +59,7 @@ static bool add_bytes(size_t *total, size_t bytes, int64_t times) {
 
 /* Log bytes of one run of some steps. false: too many to count. */
 static bool measure_steps(const tile_run_state *run, int32_t first, int32_t count, size_t *bytes) {
-    const tile_plan *plan = &run->exe->blocks;
+    const tile_plan *plan = run->plan;
     for (int32_t k = first; k < first + count; k++) {
         const tile_step *s = &plan->step[k];
         if (s->kind == TILE_STEP_CALL && is_logged(run, &plan->call[s->first]))
@@ -78,7 +78,7 @@ static bool measure_steps(const tile_run_state *run, int32_t first, int32_t coun
 }
 
 static void measure_sums(const tile_run_state *run, tile_commit_size *size) {
-    const tile_plan *plan = &run->exe->blocks;
+    const tile_plan *plan = run->plan;
     for (int32_t k = 0; k < plan->call_count; k++) {
         if (!is_summed(run, &plan->call[k])) continue;
         size->sums += tile_elements(&plan->call[k]);
@@ -95,7 +95,7 @@ static size_t chunk_bytes(const tile_commit_size *size) {
 /* Blocks that log too much run in order instead, whatever the threads: sums need one answer. */
 static size_t measure_log(tile_run_state *run) {
     size_t bytes = 0;
-    if (measure_steps(run, 0, run->exe->blocks.step_count, &bytes) && bytes <= BLOCK_LOG_MAX)
+    if (measure_steps(run, 0, run->plan->step_count, &bytes) && bytes <= BLOCK_LOG_MAX)
         return bytes;
     run->serial = true;
     run->logged = 0;
@@ -131,7 +131,7 @@ static entry make_entry(const tile_call_step *step, const tile_call *call) {
 
 static void add_sum(const tile_run_state *run, tile_commit_log *log, const tile_call_step *step,
                     const tile_call *call) {
-    const tile_plan *plan = &run->exe->blocks;
+    const tile_plan *plan = run->plan;
     double *sum = log->sum;
     int32_t number = 0;
     for (const tile_call_step *c = plan->call; c != step; c++) {

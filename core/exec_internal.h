@@ -56,6 +56,7 @@ typedef struct tile_call_step {
     size_t in[TILE_CALL_IN], in_bytes[TILE_CALL_IN];
     size_t out[TILE_CALL_OUT];
     bool wanted[TILE_CALL_OUT];
+    size_t copied; /* a plain load of the array's rank: bytes of an element; else 0 */
     int offsets, bounds;
     size_t offset[TILE_DIMS], bound[2 * TILE_DIMS]; /* places of int64 values */
 } tile_call_step;
@@ -97,6 +98,13 @@ typedef struct tile_plan {
 tile_status tile_plan_blocks(const tile_program *program, tile_plan *plan) TILE_MUST_USE;
 tile_status tile_plan_flat(const tile_program *program, const tile_analysis *analysis,
                            tile_plan *plan) TILE_MUST_USE;
+
+/* The block plan of a program whose regions stand in the order of steps; a node that is in none
+ * makes no step. group: per node, the first node of its group. alias: per value, the value whose
+ * place it has (itself mostly). A group may also hold reductions of what it makes: only generated
+ * code runs such groups. */
+tile_status tile_plan_ordered(const tile_program *ordered, int32_t *group, const int32_t *alias,
+                              tile_plan *plan) TILE_MUST_USE;
 void tile_plan_clear(tile_plan *plan);
 
 /* Appends a step (exec_plan.c, for exec_place.c). place: per value. */
@@ -108,6 +116,7 @@ tile_status tile_plan_node(tile_plan *plan, const tile_program *program, const b
 /* Gives every value of the block plan its place. group: per node, the first node of its group of
  * elementwise ops (itself otherwise); local: per value, whether it lives within its group. */
 tile_status tile_place_values(const tile_program *program, const int32_t *group, const bool *local,
+                              const int32_t *alias /* NULL: each has its own place */,
                               tile_plan *plan,
                               size_t *stage /* per value: yields by stage */) TILE_MUST_USE;
 
@@ -158,6 +167,7 @@ typedef struct tile_run_error {
 
 typedef struct tile_run_state {
     const tile_executable *exe;
+    const tile_plan *plan; /* of the blocks: the interpreter's, or that of generated code */
     const tile_bound *bound;
     char *flat; /* arena of the flat plan */
     tile_slot_place *slot;

@@ -16,6 +16,7 @@ typedef struct placer {
     const tile_program *p;
     const int32_t *group;
     const bool *local;
+    const int32_t *alias; /* per value: whose place it has; NULL: each its own */
     int32_t clock;
     int32_t *begin, *end;  /* per node; of the first of a group: the whole group */
     int32_t *first, *last; /* per value */
@@ -39,8 +40,14 @@ static void walk(placer *w, int32_t region) {
     }
 }
 
+static int32_t base_of(const placer *w, int32_t value) {
+    return w->alias ? w->alias[value] : value;
+}
+
 /* The loop's result and its argument are one place. */
-static int32_t root_of(const tile_program *p, int32_t value) {
+static int32_t root_of(const placer *w, int32_t value) {
+    const tile_program *p = w->p;
+    value = base_of(w, value);
     const tile_value *v = &p->value[value];
     const tile_node *n = &p->node[v->node];
     if (n->op != &tile_op_loop || v->result < 0) return value;
@@ -49,13 +56,13 @@ static int32_t root_of(const tile_program *p, int32_t value) {
 
 /* A value from outside a loop lives until the loop ends. */
 static void use(placer *w, int32_t value, int32_t region, int32_t time) {
-    const int32_t home = w->p->value[value].region;
+    const int32_t home = w->p->value[base_of(w, value)].region;
     while (region != home && region > 0) {
         const int32_t loop = w->p->region[region].owner;
         time = w->end[loop];
         region = w->p->node[loop].parent;
     }
-    const int32_t root = root_of(w->p, value);
+    const int32_t root = root_of(w, value);
     if (w->last[root] < time) w->last[root] = time;
 }
 
@@ -63,7 +70,7 @@ static void use_inputs(placer *w, int32_t node) {
     const tile_node *n = &w->p->node[node];
     for (int32_t k = 0; k < n->n_in; k++) {
         const int32_t v = tile_node_in(w->p, n, k);
-        const bool whole = n->op->kind == TILE_OP_ELEMENTWISE && !w->local[v];
+        const bool whole = n->op->kind == TILE_OP_ELEMENTWISE && !w->local[base_of(w, v)];
         use(w, v, n->parent, whole ? w->end[w->group[node]] : w->begin[node]);
     }
 }
@@ -164,13 +171,13 @@ static tile_status place(placer *w, tile_plan *plan, size_t *stage) {
     find_lifetimes(w);
     for (int32_t v = 0; v < w->p->value_count; v++) {
         stage[v] = TILE_NO_PLACE;
-        if (root_of(w->p, v) == v && (w->p->value[v].shared || !w->shared_only))
+        if (root_of(w, v) == v && (w->p->value[v].shared || !w->shared_only))
             add_item(w, w->first[v], w->last[v], bytes_of(w, v), &plan->place[v]);
     }
     for (int32_t r = 1; r < w->p->region_count && !w->shared_only; r++)
         add_stages(w, &w->p->region[r], stage);
     plan->bytes = place_items(w);
-    for (int32_t v = 0; v < w->p->value_count; v++) plan->place[v] = plan->place[root_of(w->p, v)];
+    for (int32_t v = 0; v < w->p->value_count; v++) plan->place[v] = plan->place[root_of(w, v)];
     return TILE_OK;
 }
 
@@ -186,8 +193,8 @@ static tile_status place_with(placer *w, tile_plan *plan, size_t *stage) {
 }
 
 tile_status tile_place_values(const tile_program *program, const int32_t *group, const bool *local,
-                              tile_plan *plan, size_t *stage) {
-    placer w = {.p = program, .group = group, .local = local};
+                              const int32_t *alias, tile_plan *plan, size_t *stage) {
+    placer w = {.p = program, .group = group, .local = local, .alias = alias};
     return place_with(&w, plan, stage);
 }
 

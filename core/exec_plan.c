@@ -108,6 +108,8 @@ static tile_status plan_call(tile_plan *plan, const tile_program *p, const bool 
     TILE_CHECK(c->run, TILE_E_DTYPE, "%s: no kernel for %s (%s:%d)", n->op->name,
                tile_dtype_name(key), n->file ? n->file : "", n->line);
     fill_operands(plan, p, used, n, c);
+    if (n->op == tile_op_find("load") && !c->bounds && p->value[n->out].shape.rank)
+        c->copied = tile_dtype_size(key);
     if (flat && !n->n_in) c->call.out_dims[0].rank = 0; /* a constant: one element of it */
     if (n->n_out) step->elements = count_of(p->value[n->out].shape);
     for (int k = 0; k < c->n_in; k++) {
@@ -160,9 +162,10 @@ tile_status tile_plan_node(tile_plan *plan, const tile_program *p, const bool *u
 typedef struct planner {
     const tile_program *p;
     tile_plan *plan;
-    int32_t *group;     /* per node */
-    bool *local, *used; /* per value */
-    size_t *stage;      /* per value */
+    const int32_t *alias; /* per value: whose place it has; NULL: each its own */
+    int32_t *group;       /* per node */
+    bool *local, *used;   /* per value */
+    size_t *stage;        /* per value */
 } planner;
 
 static bool is_elementwise(const tile_node *n) {
@@ -237,6 +240,10 @@ static void find_groups(planner *b) {
     }
 }
 
+static int32_t base_of(const planner *b, int32_t value) {
+    return b->alias ? b->alias[value] : value;
+}
+
 static void find_uses(planner *b) {
     const tile_program *p = b->p;
     for (int32_t v = 0; v < p->value_count; v++) {
@@ -248,14 +255,14 @@ static void find_uses(planner *b) {
         for (int32_t k = 0; k < region->count; k++) {
             const tile_node *n = &p->node[region->node[k]];
             for (int32_t i = 0; i < n->n_in; i++) {
-                const int32_t v = tile_node_in(p, n, i);
+                const int32_t v = base_of(b, tile_node_in(p, n, i));
                 b->used[v] = true;
                 if (b->group[region->node[k]] != b->group[p->value[v].node]) b->local[v] = false;
             }
         }
         for (int32_t k = 0; k < region->yield_count; k++) {
-            b->used[region->yield[k]] = true;
-            b->local[region->yield[k]] = false;
+            b->used[base_of(b, region->yield[k])] = true;
+            b->local[base_of(b, region->yield[k])] = false;
         }
     }
 }
@@ -295,6 +302,21 @@ static tile_status plan_loop(planner *b, const tile_node *n) {
     return TILE_OK;
 }
 
+/* An op of a group: elementwise, or in generated code a reduction, which has no strip. */
+static tile_status plan_member(planner *b, const tile_node *n) {
+    if (!is_elementwise(n)) {
+        TILE_TRY(PUSH(b->plan, strip));
+        b->plan->strip[b->plan->strip_count++] =
+            (tile_strip_step){.node = n, .n_in = n->n_in, .out = b->plan->place[n->out]};
+        return TILE_OK;
+    }
+    TILE_TRY(tile_plan_strip(b->plan, b->p, n, b->local));
+    tile_strip_step *s = &b->plan->strip[b->plan->strip_count - 1];
+    for (int i = 0; i < n->n_in; i++)
+        if (b->local[base_of(b, tile_node_in(b->p, n, i))]) s->in_step[i] = 0;
+    return TILE_OK;
+}
+
 static tile_status plan_group(planner *b, const tile_region *r, int32_t *k) {
     tile_step *step;
     const tile_node *n = &b->p->node[r->node[*k]];
@@ -302,7 +324,7 @@ static tile_status plan_group(planner *b, const tile_region *r, int32_t *k) {
     step->elements = count_of(b->p->value[n->out].shape);
     step->first = b->plan->strip_count;
     for (const int32_t group = r->node[*k]; *k < r->count && b->group[r->node[*k]] == group; ++*k) {
-        TILE_TRY(tile_plan_strip(b->plan, b->p, &b->p->node[r->node[*k]], b->local));
+        TILE_TRY(plan_member(b, &b->p->node[r->node[*k]]));
         step->count++;
     }
     --*k;
@@ -325,16 +347,31 @@ static tile_status plan_region(planner *b, int32_t region) {
 
 static tile_status plan_blocks(planner *b) {
     const size_t values = (size_t)b->p->value_count + 1;
-    b->group = tile_alloc(((size_t)b->p->node_count + 1) * sizeof *b->group);
     b->local = tile_alloc(values * sizeof *b->local);
     b->used = tile_alloc(values * sizeof *b->used);
     b->stage = tile_alloc(values * sizeof *b->stage);
     b->plan->place = tile_alloc(values * sizeof *b->plan->place);
-    if (!b->group || !b->local || !b->used || !b->stage || !b->plan->place) return TILE_E_MEMORY;
-    find_groups(b);
+    if (!b->local || !b->used || !b->stage || !b->plan->place) return TILE_E_MEMORY;
     find_uses(b);
-    TILE_TRY(tile_place_values(b->p, b->group, b->local, b->plan, b->stage));
+    TILE_TRY(tile_place_values(b->p, b->group, b->local, b->alias, b->plan, b->stage));
     return plan_region(b, 0);
+}
+
+static tile_status plan_with(planner *b) {
+    const tile_status status = plan_blocks(b);
+    tile_free(b->local);
+    tile_free(b->used);
+    tile_free(b->stage);
+    return status;
+}
+
+tile_status tile_plan_ordered(const tile_program *ordered, int32_t *group, const int32_t *alias,
+                              tile_plan *plan) {
+    *plan = (tile_plan){.bytes = 0};
+    planner b = {.p = ordered, .plan = plan, .group = group, .alias = alias};
+    const tile_status status = plan_with(&b);
+    if (status) tile_plan_clear(plan);
+    return status;
 }
 
 tile_status tile_plan_blocks(const tile_program *program, tile_plan *plan) {
@@ -342,13 +379,15 @@ tile_status tile_plan_blocks(const tile_program *program, tile_plan *plan) {
     tile_program ordered = {.region = NULL};
     planner b = {.p = &ordered, .plan = plan};
     tile_status status = TILE_OK;
+    b.group = tile_alloc(((size_t)program->node_count + 1) * sizeof *b.group);
+    if (!b.group) return TILE_E_MEMORY;
     if (program->region_count) status = reorder(program, &ordered);
-    if (program->region_count && !status) status = plan_blocks(&b);
+    if (program->region_count && !status) {
+        find_groups(&b);
+        status = plan_with(&b);
+    }
     free_order(&ordered);
     tile_free(b.group);
-    tile_free(b.local);
-    tile_free(b.used);
-    tile_free(b.stage);
     if (status) tile_plan_clear(plan);
     return status;
 }

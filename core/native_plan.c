@@ -327,6 +327,8 @@ void tile_native_plan_clear(tile_native_plan *plan) {
     tile_free(plan->tap);
     tile_free(plan->iota);
     tile_free(plan->strip);
+    tile_plan_clear(&plan->blocks);
+    tile_free(plan->view);
     tile_free(plan->group);
     tile_text_clear(&plan->source);
     *plan = (tile_native_plan){.rows = NULL};

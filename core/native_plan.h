@@ -1,4 +1,5 @@
-/* native_plan.h: a program as generated C: loops over rows, groups of a block, and their text.
+/* native_plan.h: a program as generated C: loops over rows, groups of a block, and their text. The
+ * blocks have a plan of their own (native_order.h).
  *
  * The loops of a field-form program come from the row plan with every op on its own. A value that
  * is read at several rows, or at several distances along a row, is kept: a row of it, or a ring of
@@ -61,6 +62,8 @@ typedef struct tile_native_item {
     int64_t height;
 } tile_native_item;
 
+typedef struct tile_native_view tile_native_view; /* native_order.h */
+
 typedef struct tile_native_plan {
     const tile_executable *exe;
     tile_rows *rows; /* NULL: no loops over rows */
@@ -75,7 +78,9 @@ typedef struct tile_native_plan {
     int32_t iota_count, iota_capacity;
     tile_strip *strip; /* what the text calls */
     int32_t strip_count, strip_capacity;
-    int32_t *group; /* per step of the block plan: its function, or -1; NULL: none */
+    tile_plan blocks;       /* no rows: the block plan */
+    tile_native_view *view; /* per value: what is read in its place; NULL with rows */
+    int32_t *group;         /* per step of blocks: its function, or -1; NULL: none */
     int32_t group_count;
     int64_t warm;      /* rows before the first at which the first loop begins */
     int64_t panel;     /* elements of a row at most */

@@ -3,7 +3,7 @@
 
 #include "core/dtype.h"
 #include "core/memory.h"
-#include "core/native_plan.h"
+#include "core/native_order.h"
 #include "core/status.h"
 
 static const char *const abi_lines[] = {
@@ -159,7 +159,10 @@ static tile_status write_source(tile_native_writer *w) {
         TILE_TRY(tile_native_plan_stages(plan));
         if (plan->rows) TILE_TRY(tile_native_write_stages(w));
     }
-    if (!plan->rows) TILE_TRY(tile_native_write_groups(w));
+    if (!plan->rows) {
+        TILE_TRY(tile_native_plan_order(plan));
+        TILE_TRY(tile_native_write_groups(w));
+    }
     write_head(&plan->exe->program, &plan->source);
     for (int t = 0; t < TILE_DTYPES; t++) write_functions(w, (tile_dtype)t, &plan->source);
     tile_text_add(&plan->source, "%s", tile_text_get(&w->body));

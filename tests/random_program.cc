@@ -44,9 +44,11 @@ struct View {
 
 class Program {
   public:
-    Program(int threads, Choices *choose) : choose_(choose) {
+    Program(int threads, Choices *choose, tile_executor executor = TILE_EXECUTOR_AUTO)
+        : choose_(choose) {
         tile_context_options options = {};
         options.threads = threads;
+        options.executor = executor;
         must(tile_context_create(&options, &ctx_));
         must(tape_create(ctx_, nullptr, &record_));
     }
@@ -392,6 +394,16 @@ Outcome run(Choices choose) {
         o.message = e.what();
     }
     return o;
+}
+
+Reals results(Choices choose, int threads, tile_executor executor) {
+    Program p(threads, &choose, executor);
+    p.decode();
+    const Reals start = p.start();
+    Reals all = p.forward(start, nullptr), gradient;
+    if (p.backward(start, p.weights(start), &gradient))
+        all.insert(all.end(), gradient.begin(), gradient.end());
+    return all;
 }
 
 Row shrink(Row row, const std::function<bool(const Row &)> &fails, int tries) {

@@ -72,6 +72,9 @@ struct Outcome {
 /* Runs the program of a seed or of a row. */
 Outcome run(Choices choose);
 
+/* What a program leaves in its arrays, then its gradient where one is reached. */
+Reals results(Choices choose, int threads, tile_executor executor);
+
 /* A row that still fails and from which nothing more can be dropped, within some tries. */
 Row shrink(Row row, const std::function<bool(const Row &)> &fails, int tries);
 
