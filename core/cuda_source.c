@@ -3,24 +3,9 @@
 
 #include <string.h>
 
-#include "core/exec_internal.h"
+#include "core/cuda_writer.h"
 #include "core/memory.h"
 #include "core/status.h"
-
-enum { OPERAND = 80 };
-
-typedef struct writer {
-    const tile_executable *exe;
-    const tile_program *p;
-    const tile_plan *plan;
-    tile_text *out;
-    uint64_t families;
-    /* Per value. A lone one is one element that every thread computes for itself, a variable; of
-     * these only placed ones are also in the arena. */
-    bool *lone, *placed;
-    bool used; /* the arena was used since the last barrier */
-    int depth;
-} writer;
 
 static int64_t count_of(tile_shape shape) {
     int64_t n = 1;
@@ -28,7 +13,7 @@ static int64_t count_of(tile_shape shape) {
     return n;
 }
 
-static const char *type_of(tile_dtype dtype) {
+const char *tile_cuda_type(tile_dtype dtype) {
     static const char *const names[] = {
 #define ROW(id, name, T, A, kind, numpy) [id] = #T,
         TILE_DTYPE_LIST(ROW)
@@ -37,7 +22,7 @@ static const char *type_of(tile_dtype dtype) {
     return names[dtype];
 }
 
-static const tile_value *value_of(const writer *w, int32_t value) {
+static const tile_value *value_of(const tile_cuda_writer *w, int32_t value) {
     return &w->p->value[value];
 }
 
@@ -51,7 +36,7 @@ static bool is_lone(const tile_program *p, const tile_value *v) {
     return op->kind == TILE_OP_STRUCTURE && op != &tile_op_loop && op != &tile_op_kept;
 }
 
-static void find_variables(writer *w) {
+static void find_variables(tile_cuda_writer *w) {
     for (int32_t v = 0; v < w->p->value_count; v++) w->lone[v] = is_lone(w->p, value_of(w, v));
     for (int32_t r = 0; r < w->p->region_count; r++) {
         const tile_region *region = &w->p->region[r];
@@ -72,78 +57,78 @@ static void find_variables(writer *w) {
 
 /* Text */
 
-static void margin(const writer *w) {
+void tile_cuda_margin(const tile_cuda_writer *w) {
     tile_text_add(w->out, "%*s", 4 * w->depth, "");
 }
 
-static void integer(int64_t x, char to[OPERAND]) {
+static void integer(int64_t x, char to[TILE_CUDA_OPERAND]) {
     if (x == INT64_MIN)
-        (void)snprintf(to, OPERAND, "(-9223372036854775807LL - 1)");
+        (void)snprintf(to, TILE_CUDA_OPERAND, "(-9223372036854775807LL - 1)");
     else
-        (void)snprintf(to, OPERAND, "%lldLL", (long long)x);
+        (void)snprintf(to, TILE_CUDA_OPERAND, "%lldLL", (long long)x);
 }
 
 /* A barrier, if the arena was used; what follows uses it. */
-static void use_arena(writer *w) {
+void tile_cuda_use_arena(tile_cuda_writer *w) {
     if (w->used) {
-        margin(w);
+        tile_cuda_margin(w);
         tile_text_add(w->out, "__syncthreads();\n");
     }
     w->used = true;
 }
 
-static void arena_at(const writer *w, int32_t value, const char *index, char to[OPERAND]) {
-    (void)snprintf(to, OPERAND, "((%s *)(arena + %zu))[%s]", type_of(value_of(w, value)->dtype),
+static void arena_at(const tile_cuda_writer *w, int32_t value, const char *index, char to[TILE_CUDA_OPERAND]) {
+    (void)snprintf(to, TILE_CUDA_OPERAND, "((%s *)(arena + %zu))[%s]", tile_cuda_type(value_of(w, value)->dtype),
                    w->plan->place[value], index);
 }
 
 /* A value of one element. */
-static void single(const writer *w, int32_t value, char to[OPERAND]) {
+void tile_cuda_single(const tile_cuda_writer *w, int32_t value, char to[TILE_CUDA_OPERAND]) {
     if (w->lone[value])
-        (void)snprintf(to, OPERAND, "v%d", (int)value);
+        (void)snprintf(to, TILE_CUDA_OPERAND, "v%d", (int)value);
     else
         arena_at(w, value, "0", to);
 }
 
 /* Puts a lone value where others find it. */
-static void place_lone(writer *w, int32_t value) {
-    char to[OPERAND];
+void tile_cuda_place_lone(tile_cuda_writer *w, int32_t value) {
+    char to[TILE_CUDA_OPERAND];
     if (!w->placed[value]) return;
     arena_at(w, value, "0", to);
-    margin(w);
+    tile_cuda_margin(w);
     tile_text_add(w->out, "if (TILE_LANE_NUMBER == 0) %s = v%d;\n", to, (int)value);
 }
 
 /* Elementwise */
 
-static void function_of(const writer *w, const tile_node *n, char name[OPERAND]) {
+static void function_of(const tile_cuda_writer *w, const tile_node *n, char name[TILE_CUDA_OPERAND]) {
     const tile_dtype out = value_of(w, n->out)->dtype;
     tile_dtype key = out;
     if (n->op->key != TILE_KEY_OUT0 && strcmp(n->op->name, "cast") != 0)
         key = value_of(w, tile_node_in(w->p, n, n->op->key == TILE_KEY_IN1))->dtype;
-    (void)snprintf(name, OPERAND, "%.60s_%s", n->op->name, tile_dtype_short(key));
+    (void)snprintf(name, TILE_CUDA_OPERAND, "%.60s_%s", n->op->name, tile_dtype_short(key));
 }
 
-static void note_family(writer *w, const tile_op *op) {
+static void note_family(tile_cuda_writer *w, const tile_op *op) {
     const int family = tile_op_family(op);
     if (family >= 0) w->families |= (uint64_t)1 << family;
 }
 
-static void write_op(writer *w, const tile_strip_step *s, bool alone) {
+static void write_op(tile_cuda_writer *w, const tile_strip_step *s, bool alone) {
     const tile_node *n = s->node;
-    char name[OPERAND];
+    char name[TILE_CUDA_OPERAND];
     function_of(w, n, name);
     note_family(w, n->op);
-    margin(w);
-    tile_text_add(w->out, "const %s v%d = %s(", type_of(value_of(w, n->out)->dtype), (int)n->out,
+    tile_cuda_margin(w);
+    tile_text_add(w->out, "const %s v%d = %s(", tile_cuda_type(value_of(w, n->out)->dtype), (int)n->out,
                   name);
     for (int k = 0; k < s->n_in; k++) {
         const int32_t v = tile_node_in(w->p, n, k);
-        char operand[OPERAND];
+        char operand[TILE_CUDA_OPERAND];
         if (alone)
-            single(w, v, operand);
+            tile_cuda_single(w, v, operand);
         else if (!s->in_step[k])
-            (void)snprintf(operand, OPERAND, "v%d", (int)v);
+            (void)snprintf(operand, TILE_CUDA_OPERAND, "v%d", (int)v);
         else
             arena_at(w, v, "i", operand);
         tile_text_add(w->out, k ? ", %s" : "%s", operand);
@@ -152,7 +137,7 @@ static void write_op(writer *w, const tile_strip_step *s, bool alone) {
 }
 
 /* Whether a group of single elements uses the arena. */
-static bool lone_group_uses_arena(const writer *w, const tile_strip_step *s, int32_t count) {
+static bool lone_group_uses_arena(const tile_cuda_writer *w, const tile_strip_step *s, int32_t count) {
     for (int32_t k = 0; k < count; k++) {
         if (w->placed[s[k].node->out]) return true;
         for (int i = 0; i < s[k].n_in; i++)
@@ -161,108 +146,108 @@ static bool lone_group_uses_arena(const writer *w, const tile_strip_step *s, int
     return false;
 }
 
-static void write_strips(writer *w, const tile_step *step) {
+static void write_strips(tile_cuda_writer *w, const tile_step *step) {
     const tile_strip_step *s = &w->plan->strip[step->first];
     if (step->elements == 1) {
-        if (lone_group_uses_arena(w, s, step->count)) use_arena(w);
+        if (lone_group_uses_arena(w, s, step->count)) tile_cuda_use_arena(w);
         for (int32_t k = 0; k < step->count; k++) {
             write_op(w, &s[k], true);
-            place_lone(w, s[k].node->out);
+            tile_cuda_place_lone(w, s[k].node->out);
         }
         return;
     }
-    use_arena(w);
-    margin(w);
+    tile_cuda_use_arena(w);
+    tile_cuda_margin(w);
     tile_text_add(w->out,
                   "for (int64_t i = TILE_LANE_NUMBER; i < %lldLL; i += TILE_LANE_COUNT) {\n",
                   (long long)step->elements);
     w->depth++;
     for (int32_t k = 0; k < step->count; k++) {
-        char to[OPERAND];
+        char to[TILE_CUDA_OPERAND];
         write_op(w, &s[k], false);
         if (!s[k].out_step) continue;
         arena_at(w, s[k].node->out, "i", to);
-        margin(w);
+        tile_cuda_margin(w);
         tile_text_add(w->out, "%s = v%d;\n", to, (int)s[k].node->out);
     }
     w->depth--;
-    margin(w);
+    tile_cuda_margin(w);
     tile_text_add(w->out, "}\n");
 }
 
 /* Cooperative */
 
-static void write_dims(const writer *w, const char *which, int k, const tile_dims *dims) {
-    margin(w);
+static void write_dims(const tile_cuda_writer *w, const char *which, int k, const tile_dims *dims) {
+    tile_cuda_margin(w);
     tile_text_add(w->out, "c.%s[%d].rank = %d;", which, k, (int)dims->rank);
     for (int d = 0; d < dims->rank; d++)
         tile_text_add(w->out, " c.%s[%d].extent[%d] = %d;", which, k, d, (int)dims->extent[d]);
     tile_text_add(w->out, "\n");
 }
 
-static void write_attrs(const writer *w, const tile_attrs *attrs) {
+static void write_attrs(const tile_cuda_writer *w, const tile_attrs *attrs) {
     uint64_t bits;
-    char number[OPERAND];
+    char number[TILE_CUDA_OPERAND];
     memcpy(&bits, &attrs->real, sizeof bits);
     for (int d = 0; d < TILE_DIMS; d++) {
         if (!attrs->n[d]) continue;
         integer(attrs->n[d], number);
-        margin(w);
+        tile_cuda_margin(w);
         tile_text_add(w->out, "c.attrs.n[%d] = %s;\n", d, number);
     }
     if (!bits) return;
-    margin(w);
+    tile_cuda_margin(w);
     tile_text_add(w->out, "c.attrs.real = tile_f64_of_bits(0x%llxULL); /* %.17g */\n",
                   (unsigned long long)bits, attrs->real);
 }
 
-static void write_place(const writer *w, const tile_call_step *c) {
+static void write_place(const tile_cuda_writer *w, const tile_call_step *c) {
     const tile_node *n = c->node;
-    char at[OPERAND], low[OPERAND], high[OPERAND];
+    char at[TILE_CUDA_OPERAND], low[TILE_CUDA_OPERAND], high[TILE_CUDA_OPERAND];
     for (int d = 0; d < TILE_DIMS; d++) {
         const int64_t shift = c->call.attrs.shift[d];
-        char by[OPERAND], to[OPERAND] = "0";
+        char by[TILE_CUDA_OPERAND], to[TILE_CUDA_OPERAND] = "0";
         if (d >= c->offsets && !shift) continue;
-        if (d < c->offsets) single(w, tile_node_in(w->p, n, c->n_in + d), to);
+        if (d < c->offsets) tile_cuda_single(w, tile_node_in(w->p, n, c->n_in + d), to);
         integer(shift, by);
-        margin(w);
+        tile_cuda_margin(w);
         tile_text_add(w->out, "c.offset[%d] = tile_cuda_held(%s, %s);\n", d, to, by);
     }
     if (!n->op->access) return;
-    margin(w);
+    tile_cuda_margin(w);
     tile_text_add(w->out, "tile_cuda_window(&c, &l.array[%d]);\n", (int)n->param);
     for (int d = 0; 2 * d < c->bounds; d++) {
         const int first = c->n_in + c->offsets + 2 * d;
-        single(w, tile_node_in(w->p, n, first), low);
-        single(w, tile_node_in(w->p, n, first + 1), high);
+        tile_cuda_single(w, tile_node_in(w->p, n, first), low);
+        tile_cuda_single(w, tile_node_in(w->p, n, first + 1), high);
         (void)snprintf(at, sizeof at, "%d", d);
-        margin(w);
+        tile_cuda_margin(w);
         tile_text_add(w->out, "tile_cuda_bound(&c, %s, %s, %s);\n", at, low, high);
     }
 }
 
-static const char *key_name(const writer *w, const tile_node *n) {
+static const char *key_name(const tile_cuda_writer *w, const tile_node *n) {
     if (n->op->key == TILE_KEY_OUT0) return tile_dtype_short(value_of(w, n->out)->dtype);
     return tile_dtype_short(
         value_of(w, tile_node_in(w->p, n, n->op->key == TILE_KEY_IN1 ? 1 : 0))->dtype);
 }
 
-static void write_call(writer *w, const tile_call_step *c) {
+static void write_call(tile_cuda_writer *w, const tile_call_step *c) {
     const tile_node *n = c->node;
     note_family(w, n->op);
-    use_arena(w);
-    margin(w);
+    tile_cuda_use_arena(w);
+    tile_cuda_margin(w);
     tile_text_add(w->out, "{\n");
     w->depth++;
-    margin(w);
+    tile_cuda_margin(w);
     tile_text_add(w->out, "tile_call c = {};\n");
     for (int k = 0; k < c->n_in; k++) {
-        margin(w);
+        tile_cuda_margin(w);
         tile_text_add(w->out, "c.in[%d] = arena + %zu;\n", k, c->in[k]);
         write_dims(w, "in_dims", k, &c->call.in_dims[k]);
     }
     for (int k = 0; k < n->n_out; k++) {
-        margin(w);
+        tile_cuda_margin(w);
         if (c->wanted[k])
             tile_text_add(w->out, "c.out[%d] = arena + %zu;\n", k, c->out[k]);
         else
@@ -271,182 +256,36 @@ static void write_call(writer *w, const tile_call_step *c) {
     }
     write_attrs(w, &c->call.attrs);
     write_place(w, c);
-    margin(w);
+    tile_cuda_margin(w);
     tile_text_add(w->out, "%s_%s(&c);\n", n->op->name, key_name(w, n));
     w->depth--;
-    margin(w);
+    tile_cuda_margin(w);
     tile_text_add(w->out, "}\n");
 }
 
-/* Structure */
+/* Steps */
 
-static void write_scalar(writer *w, const tile_step *step) {
-    const tile_node *n = step->node;
-    const tile_value *v = value_of(w, n->out);
-    const int which = (int)n->attrs.n[0];
-    if (w->placed[n->out]) use_arena(w);
-    margin(w);
-    tile_text_add(w->out, "const %s v%d = ", type_of(v->dtype), (int)n->out);
-    if (n->op == &tile_op_param)
-        tile_text_add(w->out, "*(const %s *)&l.scalar[%d];\n", type_of(v->dtype), which);
-    else if (n->op == &tile_op_block_index)
-        tile_text_add(w->out, "block%d;\n", which);
-    else if (n->op == &tile_op_extent)
-        tile_text_add(w->out, "l.array[%d].extent[%d];\n", which, (int)n->attrs.n[1]);
-    else
-        tile_text_add(w->out, "l.head.%s[%d];\n", n->op == &tile_op_grid_size ? "grid" : "domain",
-                      which);
-    place_lone(w, n->out);
-}
-
-static void write_steps(writer *w, int32_t first, int32_t count);
-
-static void write_copy(writer *w, size_t to, size_t from, size_t bytes) {
-    margin(w);
-    tile_text_add(w->out, "tile_cuda_copy(arena + %zu, arena + %zu, %zu);\n", to, from, bytes);
-}
-
-/* The next carried tiles; those that are other arguments go by a stage. */
-static void write_yields(writer *w, const tile_carry *carry, int32_t count) {
-    bool staged = false;
-    use_arena(w);
-    for (int32_t k = 0; k < count; k++) {
-        if (!carry[k].staged) continue;
-        staged = true;
-        write_copy(w, carry[k].stage, carry[k].yield, carry[k].bytes);
-    }
-    if (staged) use_arena(w);
-    for (int32_t k = 0; k < count; k++) {
-        const size_t from = carry[k].staged ? carry[k].stage : carry[k].yield;
-        if (from != carry[k].argument) write_copy(w, carry[k].argument, from, carry[k].bytes);
-    }
-}
-
-static void write_end(writer *w, const tile_node *n, const char *value, const char *low,
-                      const char *high) {
-    w->depth++;
-    margin(w);
-    tile_text_add(w->out, "tile_cuda_fail(&l.head, order, %d, %s, %s, %s);\n",
-                  (int)(n - w->p->node), value, low, high);
-    margin(w);
-    tile_text_add(w->out, "return;\n");
-    w->depth--;
-    margin(w);
-    tile_text_add(w->out, "}\n");
-}
-
-static void write_loop(writer *w, int32_t at) {
-    const tile_step *step = &w->plan->step[at];
-    const tile_node *n = step->node;
-    const tile_carry *carry = &w->plan->carry[step->first];
-    const int32_t index = w->p->region[n->region].argument;
-    const bool down = n->attrs.n[0] == 1, is_while = tile_loop_is_while(n);
-    char count[OPERAND], go[OPERAND] = "";
-    use_arena(w);
-    single(w, tile_node_in(w->p, n, 0), count);
-    margin(w);
-    tile_text_add(w->out, "const int64_t n%d = %s;\n", (int)index, count);
-    for (int32_t k = 0; k < step->count; k++)
-        write_copy(w, carry[k].argument, carry[k].initial, carry[k].bytes);
-    use_arena(w);
-    if (is_while) (void)snprintf(go, sizeof go, "arena[%zu] != 0", carry[TILE_LOOP_GO].argument);
-    margin(w);
-    tile_text_add(w->out, "for (int64_t k%d = 0; k%d < n%d%s%s; k%d++) {\n", (int)index, (int)index,
-                  (int)index, is_while ? " && " : "", go, (int)index);
-    w->depth++;
-    margin(w);
-    tile_text_add(w->out, "const int64_t v%d = ", (int)index);
-    if (down) tile_text_add(w->out, "n%d - 1 - ", (int)index);
-    tile_text_add(w->out, "k%d;\n", (int)index);
-    if (w->placed[index]) use_arena(w);
-    place_lone(w, index);
-    write_steps(w, at + 1, step->body);
-    write_yields(w, carry, step->count);
-    use_arena(w);
-    w->depth--;
-    margin(w);
-    tile_text_add(w->out, "}\n");
-    if (!is_while) return;
-    margin(w);
-    tile_text_add(w->out, "if (%s) {\n", go);
-    char most[OPERAND];
-    (void)snprintf(most, sizeof most, "n%d", (int)index);
-    write_end(w, n, most, "0", "0");
-}
-
-/* keep and kept */
-static void write_kept(writer *w, const tile_step *step) {
-    const tile_node *n = step->node;
-    const bool keep = n->op == &tile_op_keep;
-    const int slot = (int)n->attrs.n[0];
-    use_arena(w);
-    margin(w);
-    tile_text_add(w->out, "{\n");
-    w->depth++;
-    margin(w);
-    tile_text_add(w->out, "const int64_t at[] = {0");
-    for (int32_t k = keep ? 1 : 0; k < n->n_in; k++) {
-        char number[OPERAND];
-        single(w, tile_node_in(w->p, n, k), number);
-        tile_text_add(w->out, ", %s", number);
-    }
-    tile_text_add(w->out, "};\n");
-    margin(w);
-    tile_text_add(
-        w->out,
-        "unsigned char *kept = tile_cuda_kept(&l.head, &l.slot[%d], linear, at + 1, %d);\n", slot,
-        (int)step->count);
-    margin(w);
-    if (keep)
-        tile_text_add(w->out, "if (kept) tile_cuda_copy(kept, arena + %zu, %zu);\n", step->place,
-                      step->bytes);
-    else
-        tile_text_add(w->out,
-                      "if (kept) tile_cuda_copy(arena + %zu, kept, %zu); else "
-                      "tile_cuda_clear(arena + %zu, %zu);\n",
-                      step->place, step->bytes, step->place, step->bytes);
-    w->depth--;
-    margin(w);
-    tile_text_add(w->out, "}\n");
-}
-
-static void write_within(writer *w, const tile_step *step) {
-    const tile_node *n = step->node;
-    char number[3][OPERAND];
-    bool arena = false;
-    for (int k = 0; k < 3; k++) {
-        const int32_t v = tile_node_in(w->p, n, k);
-        single(w, v, number[k]);
-        arena = arena || !w->lone[v];
-    }
-    if (arena) use_arena(w);
-    margin(w);
-    tile_text_add(w->out, "if (%s < %s || %s >= %s) {\n", number[0], number[1], number[0],
-                  number[2]);
-    write_end(w, n, number[0], number[1], number[2]);
-}
-
-static void write_steps(writer *w, int32_t first, int32_t count) {
+void tile_cuda_write_steps(tile_cuda_writer *w, int32_t first, int32_t count) {
     for (int32_t k = first; k < first + count; k++) {
         const tile_step *step = &w->plan->step[k];
         switch (step->kind) {
         case TILE_STEP_STRIPS: write_strips(w, step); break;
         case TILE_STEP_CALL: write_call(w, &w->plan->call[step->first]); break;
-        case TILE_STEP_SCALAR: write_scalar(w, step); break;
+        case TILE_STEP_SCALAR: tile_cuda_write_scalar(w, step); break;
         case TILE_STEP_LOOP:
-            write_loop(w, k);
+            tile_cuda_write_loop(w, k);
             k += step->body;
             break;
         case TILE_STEP_KEEP:
-        case TILE_STEP_KEPT: write_kept(w, step); break;
-        case TILE_STEP_WITHIN: write_within(w, step); break;
+        case TILE_STEP_KEPT: tile_cuda_write_kept(w, step); break;
+        case TILE_STEP_WITHIN: tile_cuda_write_within(w, step); break;
         }
     }
 }
 
 /* The kernel */
 
-static void write_body(writer *w) {
+static void write_body(tile_cuda_writer *w) {
     const int params = w->p->param_count ? (int)w->p->param_count : 1;
     tile_text_add(w->out,
                   "struct argument {\n"
@@ -461,7 +300,7 @@ static void write_body(writer *w) {
                   "int64_t block2) {\n",
                   params, params, w->p->slot_count ? (int)w->p->slot_count : 1);
     w->depth = 1;
-    write_steps(w, 0, w->plan->step_count);
+    tile_cuda_write_steps(w, 0, w->plan->step_count);
     tile_text_add(w->out, "}\n\n"
                           "static __device__ void run(const argument &l, unsigned char *shared) {\n"
                           "    const int64_t *grid = l.head.grid;\n"
@@ -490,7 +329,7 @@ static void name_kernel(const tile_text *body, tile_cuda_kernel *kernel) {
                    (unsigned long long)hash[0], (unsigned long long)(hash[1] >> 32));
 }
 
-static tile_status finish(writer *w, tile_cuda_kernel *kernel) {
+static tile_status finish(tile_cuda_writer *w, tile_cuda_kernel *kernel) {
     const tile_text *body = w->out;
     name_kernel(body, kernel);
     const char *id = kernel->name + strlen("tile_kernel_");
@@ -507,7 +346,7 @@ static tile_status finish(writer *w, tile_cuda_kernel *kernel) {
 
 tile_status tile_cuda_write(const tile_executable *exe, tile_cuda_kernel *kernel) {
     tile_text body = {.data = NULL};
-    writer w = {.exe = exe, .p = &exe->program, .plan = &exe->blocks, .out = &body};
+    tile_cuda_writer w = {.exe = exe, .p = &exe->program, .plan = &exe->blocks, .out = &body};
     const size_t values = (size_t)exe->program.value_count + 1;
     *kernel = (tile_cuda_kernel){.families = 0};
     w.lone = tile_alloc(values * sizeof *w.lone);

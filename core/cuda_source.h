@@ -3,12 +3,13 @@
 #define TILE_CORE_CUDA_SOURCE_H
 
 #include "core/cuda_abi.h"
-#include "core/exec.h"
 #include "core/native_text.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+typedef struct tile_executable tile_executable; /* core/exec.h */
 
 enum { TILE_CUDA_NAME = 48 };
 

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <random>
 #include <vector>
 
@@ -224,6 +225,8 @@ std::string run(void *kernel, const void *argument, int64_t blocks, size_t share
         void (*run)(const void *);
         void (*set)(emulator_calls *);
     };
+    static std::mutex one;
+    const std::lock_guard<std::mutex> lock(one);
     const Entry *entry = static_cast<const Entry *>(kernel);
     machine.threads = threads ? threads : machine.schedule.threads;
     machine.random.seed(machine.schedule.seed);

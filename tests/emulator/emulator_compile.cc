@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <map>
+#include <mutex>
 #include <sstream>
 
 #include "tests/emulator/emulator_calls.h"
@@ -107,6 +108,8 @@ std::string load(const std::string &object, void **kernel) {
 std::string compile(const std::string &name, const std::string &type, const std::string &text,
                     void **kernel) {
     static std::map<std::string, void *> made;
+    static std::mutex one;
+    const std::lock_guard<std::mutex> lock(one);
     const auto begin = std::chrono::steady_clock::now();
     if (made.count(name)) {
         *kernel = made[name];
