@@ -232,8 +232,21 @@ static const char *key_name(const tile_cuda_writer *w, const tile_node *n) {
         value_of(w, tile_node_in(w->p, n, n->op->key == TILE_KEY_IN1 ? 1 : 0))->dtype);
 }
 
+/* A lane function is compiled once in a source, whatever the number of its calls: inlined into
+ * each of them a stencil takes a minute. */
+static void write_wrapper(tile_cuda_writer *w, const char *name) {
+    char guard[TILE_CUDA_OPERAND + 16];
+    (void)snprintf(guard, sizeof guard, "TILE_CALL_%s\n", name);
+    if (strstr(tile_text_get(w->calls), guard)) return;
+    tile_text_add(w->calls,
+                  "#ifndef %s#define %sstatic __device__ __noinline__ void call_%s(const tile_call "
+                  "*c) {\n    %s(c);\n}\n#endif\n",
+                  guard, guard, name, name);
+}
+
 static void write_call(tile_cuda_writer *w, const tile_call_step *c) {
     const tile_node *n = c->node;
+    char name[TILE_CUDA_OPERAND];
     note_family(w, n->op);
     tile_cuda_use_arena(w);
     tile_cuda_margin(w);
@@ -257,7 +270,9 @@ static void write_call(tile_cuda_writer *w, const tile_call_step *c) {
     write_attrs(w, &c->call.attrs);
     write_place(w, c);
     tile_cuda_margin(w);
-    tile_text_add(w->out, "%s_%s(&c);\n", n->op->name, key_name(w, n));
+    (void)snprintf(name, sizeof name, "%.60s_%s", n->op->name, key_name(w, n));
+    write_wrapper(w, name);
+    tile_text_add(w->out, "call_%s(&c);\n", name);
     w->depth--;
     tile_cuda_margin(w);
     tile_text_add(w->out, "}\n");
@@ -335,18 +350,22 @@ static tile_status finish(tile_cuda_writer *w, tile_cuda_kernel *kernel) {
     const char *id = kernel->name + strlen("tile_kernel_");
     kernel->families = w->families;
     tile_text_add(&kernel->text,
-                  "\nnamespace tile_%s {\n%s}\n\n"
+                  "%s\nnamespace tile_%s {\n%s}\n\n"
                   "extern \"C\" __global__ void %s(const __grid_constant__ tile_%s::argument l) {\n"
                   "    TILE_DYNAMIC_SHARED(shared);\n"
                   "    tile_%s::run(l, shared);\n"
                   "}\n",
-                  id, tile_text_get(body), kernel->name, id, id);
-    return body->failed || kernel->text.failed ? TILE_E_MEMORY : TILE_OK;
+                  tile_text_get(w->calls), id, tile_text_get(body), kernel->name, id, id);
+    return body->failed || w->calls->failed || kernel->text.failed ? TILE_E_MEMORY : TILE_OK;
 }
 
 tile_status tile_cuda_write(const tile_executable *exe, tile_cuda_kernel *kernel) {
-    tile_text body = {.data = NULL};
-    tile_cuda_writer w = {.exe = exe, .p = &exe->program, .plan = &exe->blocks, .out = &body};
+    tile_text body = {.data = NULL}, calls = {.data = NULL};
+    tile_cuda_writer w = {.exe = exe,
+                          .p = &exe->program,
+                          .plan = &exe->blocks,
+                          .out = &body,
+                          .calls = &calls};
     const size_t values = (size_t)exe->program.value_count + 1;
     *kernel = (tile_cuda_kernel){.families = 0};
     w.lone = tile_alloc(values * sizeof *w.lone);
@@ -360,6 +379,7 @@ tile_status tile_cuda_write(const tile_executable *exe, tile_cuda_kernel *kernel
     tile_free(w.lone);
     tile_free(w.placed);
     tile_text_clear(&body);
+    tile_text_clear(&calls);
     if (status) tile_cuda_kernel_clear(kernel);
     return status;
 }

@@ -11,7 +11,7 @@ typedef struct tile_cuda_writer {
     const tile_executable *exe;
     const tile_program *p;
     const tile_plan *plan;
-    tile_text *out;
+    tile_text *out, *calls; /* the kernel's steps; what they call, before it */
     uint64_t families;
     /* Per value. A lone one is one element that every thread computes for itself, a variable; of
      * these only placed ones are also in the arena. */

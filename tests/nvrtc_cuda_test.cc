@@ -50,10 +50,12 @@ void compile_all(const CollectDevice &device, size_t least) {
     std::printf("%zu kernels\n", device.text.size());
 }
 
-void launch_all(const std::vector<op_test::Problem> &problems, size_t step, tile_dtype real) {
-    for (size_t k = 0; k < problems.size(); k += step) {
+void launch_all(const std::vector<op_test::Problem> &problems, tile_dtype real) {
+    /* One in the middle is neither a single element nor large. */
+    for (size_t k = everything() ? 0 : problems.size() / 2; k < problems.size(); k++) {
         op_test::Run run(problems[k], real, op_test::Place::kOwned, 1);
         if (run.error().empty()) (void)run.backward(op_test::upstream_of(problems[k]));
+        if (!everything()) break;
     }
 }
 
@@ -61,13 +63,13 @@ TEST(NvrtcTest, CompilesTheKernelsOfEveryOp) {
     CollectDevice *device = collect();
     const tile_op *op;
     for (int i = 0; (op = tile_op_at(i)) != nullptr; i++) {
-        const size_t before = device->text.size(), step = everything() ? 1 : 9;
-        launch_all(op_test::problems_of(op), step, TILE_F64);
+        const size_t before = device->text.size();
+        launch_all(op_test::problems_of(op), TILE_F64);
         if (everything()) {
-            launch_all(op_test::special_problems_of(op), 1, TILE_F64);
-            launch_all(op_test::large_problems_of(op), 1, TILE_F64);
+            launch_all(op_test::special_problems_of(op), TILE_F64);
+            launch_all(op_test::large_problems_of(op), TILE_F64);
             for (tile_dtype real : {TILE_F32, TILE_F16, TILE_BF16, TILE_I32, TILE_I64, TILE_U8})
-                launch_all(op_test::problems_of(op), 1, real);
+                launch_all(op_test::problems_of(op), real);
         }
         EXPECT_GT(device->text.size(), before) << op->name;
     }
@@ -134,19 +136,19 @@ TEST(NvrtcTest, NamesLineAndOpOfAnError) {
 
 TEST(NvrtcTest, RefusesAnUnknownArchitecture) {
     tile_cubin cubin;
-    EXPECT_EQ(TILE_E_DEVICE, tile_nvrtc_compile("int x;", "sm_7", &cubin));
+    EXPECT_EQ(TILE_E_DEVICE, tile_nvrtc_compile("__device__ int x;", "sm_7", &cubin));
     EXPECT_NE(std::string::npos, std::string(tile_last_error()).find("NVRTC: ")) << "sm_7";
 }
 
 TEST(NvrtcTest, SaysWhenThereIsNoNvrtc) {
     tile_cubin cubin;
     tile_nvrtc_look_in("/nowhere/libnvrtc.so");
-    EXPECT_EQ(TILE_E_DEVICE, tile_nvrtc_compile("int x;", "sm_90", &cubin));
+    EXPECT_EQ(TILE_E_DEVICE, tile_nvrtc_compile("__device__ int x;", "sm_90", &cubin));
     EXPECT_STREQ("NVRTC: /nowhere/libnvrtc.so not found (CUDA_HOME/lib64, the system's libraries, "
                  "/usr/local/cuda)",
                  tile_last_error());
     tile_nvrtc_look_in(nullptr);
-    ASSERT_EQ(TILE_OK, tile_nvrtc_compile("int x;", "sm_90", &cubin)) << tile_last_error();
+    ASSERT_EQ(TILE_OK, tile_nvrtc_compile("__device__ int x;", "sm_90", &cubin)) << tile_last_error();
     tile_cubin_clear(&cubin);
 }
 

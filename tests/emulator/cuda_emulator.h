@@ -14,6 +14,7 @@
 #define __device__
 #define __global__
 #define __forceinline__ inline
+#define __noinline__ __attribute__((noinline))
 #define __grid_constant__
 #define __syncthreads() emulator_here->barrier(__LINE__)
 #define __threadfence() ((void)0)
