@@ -77,9 +77,10 @@ void tile_cuda_use_arena(tile_cuda_writer *w) {
     w->used = true;
 }
 
-static void arena_at(const tile_cuda_writer *w, int32_t value, const char *index, char to[TILE_CUDA_OPERAND]) {
-    (void)snprintf(to, TILE_CUDA_OPERAND, "((%s *)(arena + %zu))[%s]", tile_cuda_type(value_of(w, value)->dtype),
-                   w->plan->place[value], index);
+static void arena_at(const tile_cuda_writer *w, int32_t value, const char *index,
+                     char to[TILE_CUDA_OPERAND]) {
+    (void)snprintf(to, TILE_CUDA_OPERAND, "((%s *)(arena + %zu))[%s]",
+                   tile_cuda_type(value_of(w, value)->dtype), w->plan->place[value], index);
 }
 
 /* A value of one element. */
@@ -101,7 +102,8 @@ void tile_cuda_place_lone(tile_cuda_writer *w, int32_t value) {
 
 /* Elementwise */
 
-static void function_of(const tile_cuda_writer *w, const tile_node *n, char name[TILE_CUDA_OPERAND]) {
+static void function_of(const tile_cuda_writer *w, const tile_node *n,
+                        char name[TILE_CUDA_OPERAND]) {
     const tile_dtype out = value_of(w, n->out)->dtype;
     tile_dtype key = out;
     if (n->op->key != TILE_KEY_OUT0 && strcmp(n->op->name, "cast") != 0)
@@ -120,8 +122,8 @@ static void write_op(tile_cuda_writer *w, const tile_strip_step *s, bool alone) 
     function_of(w, n, name);
     note_family(w, n->op);
     tile_cuda_margin(w);
-    tile_text_add(w->out, "const %s v%d = %s(", tile_cuda_type(value_of(w, n->out)->dtype), (int)n->out,
-                  name);
+    tile_text_add(w->out, "const %s v%d = %s(", tile_cuda_type(value_of(w, n->out)->dtype),
+                  (int)n->out, name);
     for (int k = 0; k < s->n_in; k++) {
         const int32_t v = tile_node_in(w->p, n, k);
         char operand[TILE_CUDA_OPERAND];
@@ -137,7 +139,8 @@ static void write_op(tile_cuda_writer *w, const tile_strip_step *s, bool alone) 
 }
 
 /* Whether a group of single elements uses the arena. */
-static bool lone_group_uses_arena(const tile_cuda_writer *w, const tile_strip_step *s, int32_t count) {
+static bool lone_group_uses_arena(const tile_cuda_writer *w, const tile_strip_step *s,
+                                  int32_t count) {
     for (int32_t k = 0; k < count; k++) {
         if (w->placed[s[k].node->out]) return true;
         for (int i = 0; i < s[k].n_in; i++)
@@ -361,11 +364,8 @@ static tile_status finish(tile_cuda_writer *w, tile_cuda_kernel *kernel) {
 
 tile_status tile_cuda_write(const tile_executable *exe, tile_cuda_kernel *kernel) {
     tile_text body = {.data = NULL}, calls = {.data = NULL};
-    tile_cuda_writer w = {.exe = exe,
-                          .p = &exe->program,
-                          .plan = &exe->blocks,
-                          .out = &body,
-                          .calls = &calls};
+    tile_cuda_writer w = {
+        .exe = exe, .p = &exe->program, .plan = &exe->blocks, .out = &body, .calls = &calls};
     const size_t values = (size_t)exe->program.value_count + 1;
     *kernel = (tile_cuda_kernel){.families = 0};
     w.lone = tile_alloc(values * sizeof *w.lone);

@@ -116,9 +116,8 @@ void tile_cuda_write_kept(tile_cuda_writer *w, const tile_step *step) {
     tile_text_add(w->out, "};\n");
     tile_cuda_margin(w);
     tile_text_add(
-        w->out,
-        "unsigned char *kept = tile_cuda_kept(&l.head, &l.slot[%d], linear, at + 1, %d);\n", slot,
-        (int)step->count);
+        w->out, "unsigned char *kept = tile_cuda_kept(&l.head, &l.slot[%d], linear, at + 1, %d);\n",
+        slot, (int)step->count);
     tile_cuda_margin(w);
     if (keep)
         tile_text_add(w->out, "if (kept) tile_cuda_copy(kept, arena + %zu, %zu);\n", step->place,
@@ -148,4 +147,3 @@ void tile_cuda_write_within(tile_cuda_writer *w, const tile_step *step) {
                   number[2]);
     write_end(w, n, number[0], number[1], number[2]);
 }
-

@@ -38,9 +38,9 @@ void tile_nvrtc_look_in(const char *path) {
 }
 
 static void *open_any(void) {
-    static const char *const names[] = {
-        "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so", "/usr/local/cuda/lib64/libnvrtc.so",
-        "/usr/local/cuda/targets/x86_64-linux/lib/libnvrtc.so"};
+    static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so",
+                                        "/usr/local/cuda/lib64/libnvrtc.so",
+                                        "/usr/local/cuda/targets/x86_64-linux/lib/libnvrtc.so"};
     const char *home = getenv("CUDA_HOME");
     char path[PATH];
     if (only) return dlopen(only, RTLD_NOW | RTLD_LOCAL);
@@ -69,13 +69,11 @@ static tile_status load(library *l) {
     TILE_CHECK(l->handle, TILE_E_DEVICE,
                "NVRTC: %s not found (CUDA_HOME/lib64, the system's libraries, /usr/local/cuda)",
                only ? only : "libnvrtc.so");
-    const bool whole = FIND(l, create, "nvrtcCreateProgram") &&
-                       FIND(l, destroy, "nvrtcDestroyProgram") &&
-                       FIND(l, compile, "nvrtcCompileProgram") &&
-                       FIND(l, log_size, "nvrtcGetProgramLogSize") &&
-                       FIND(l, log, "nvrtcGetProgramLog") &&
-                       FIND(l, cubin_size, "nvrtcGetCUBINSize") &&
-                       FIND(l, cubin, "nvrtcGetCUBIN") && FIND(l, text, "nvrtcGetErrorString");
+    const bool whole =
+        FIND(l, create, "nvrtcCreateProgram") && FIND(l, destroy, "nvrtcDestroyProgram") &&
+        FIND(l, compile, "nvrtcCompileProgram") && FIND(l, log_size, "nvrtcGetProgramLogSize") &&
+        FIND(l, log, "nvrtcGetProgramLog") && FIND(l, cubin_size, "nvrtcGetCUBINSize") &&
+        FIND(l, cubin, "nvrtcGetCUBIN") && FIND(l, text, "nvrtcGetErrorString");
     if (!whole) {
         dlclose(l->handle);
         l->handle = NULL;

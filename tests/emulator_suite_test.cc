@@ -18,12 +18,10 @@ using op_test::Place;
 using op_test::Problem;
 using op_test::Run;
 
-const emulator::Schedule kSchedules[] = {{1, emulator::Order::kAscending, 1},
-                                         {32, emulator::Order::kDescending, 1},
-                                         {33, emulator::Order::kAscending, 1},
-                                         {33, emulator::Order::kDescending, 1},
-                                         {64, emulator::Order::kShuffled, 1},
-                                         {256, emulator::Order::kShuffled, 2}};
+const emulator::Schedule kSchedules[] = {
+    {1, emulator::Order::kAscending, 1},  {32, emulator::Order::kDescending, 1},
+    {33, emulator::Order::kAscending, 1}, {33, emulator::Order::kDescending, 1},
+    {64, emulator::Order::kShuffled, 1},  {256, emulator::Order::kShuffled, 2}};
 
 std::vector<const tile_op *> all_ops() {
     std::vector<const tile_op *> all;
@@ -37,9 +35,9 @@ bool everything() {
 }
 
 double rounding_of(tile_dtype real) {
-    return real == TILE_F64   ? DBL_EPSILON
-           : real == TILE_F32 ? static_cast<double>(FLT_EPSILON)
-           : real == TILE_F16 ? 0x1p-10
+    return real == TILE_F64    ? DBL_EPSILON
+           : real == TILE_F32  ? static_cast<double>(FLT_EPSILON)
+           : real == TILE_F16  ? 0x1p-10
            : real == TILE_BF16 ? 0x1p-7
                                : 0;
 }
@@ -57,8 +55,8 @@ std::string compare(const Problem &p, const char *what, const std::vector<op_tes
             if (x == y || (std::isnan(x) && std::isnan(y))) continue;
             const double room = p.terms * rounding_of(real) * (std::fabs(y) + most);
             if (std::isfinite(y) && std::fabs(x - y) <= room) continue;
-            return p.name + ": " + what + " " + p.field[k].name + "[" + std::to_string(i) + "] is " +
-                   std::to_string(x) + ", the interpreter has " + std::to_string(y);
+            return p.name + ": " + what + " " + p.field[k].name + "[" + std::to_string(i) +
+                   "] is " + std::to_string(x) + ", the interpreter has " + std::to_string(y);
         }
     }
     return "";
@@ -66,8 +64,7 @@ std::string compare(const Problem &p, const char *what, const std::vector<op_tes
 
 std::string check(const Problem &p, tile_dtype real) {
     const op_test::Upstream up = op_test::upstream_of(p);
-    const Outcome want =
-        Run(p, real, Place::kDense, 1, TILE_EXECUTOR_INTERPRETER).backward(up);
+    const Outcome want = Run(p, real, Place::kDense, 1, TILE_EXECUTOR_INTERPRETER).backward(up);
     for (const emulator::Schedule &schedule : kSchedules) {
         emulator::use(schedule);
         const Outcome got = Run(p, real, Place::kDense, 1).backward(up);
@@ -105,8 +102,8 @@ TEST_P(EmulatorOpTest, AgreesWithTheInterpreter) {
         each(problems, problems.size() / 2 + 1, TILE_F32);
         each(op_test::special_problems_of(op), 8, TILE_F64);
     } else {
-        for (tile_dtype real : {TILE_F32, TILE_F64, TILE_F16, TILE_BF16, TILE_I32, TILE_I64,
-                                TILE_U8})
+        for (tile_dtype real :
+             {TILE_F32, TILE_F64, TILE_F16, TILE_BF16, TILE_I32, TILE_I64, TILE_U8})
             each(problems, 1, real);
         each(op_test::special_problems_of(op), 1, TILE_F64);
         each(op_test::large_problems_of(op), 1, TILE_F32);

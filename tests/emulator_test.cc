@@ -31,18 +31,18 @@ struct Argument {
 std::string run_body(const std::string &name, const std::string &body, int threads,
                      std::vector<int> *y, size_t spare = 0) {
     void *kernel;
-    const std::string wrong = emulator::compile(
-        name, "argument_of_test",
-        "struct argument_of_test { const int *x; int *y; };\n"
-        "extern \"C\" __global__ void " +
-            name +
-            "(const __grid_constant__ argument_of_test l) {\n"
-            "    TILE_DYNAMIC_SHARED(memory);\n"
-            "    int *s = (int *)memory;\n"
-            "    const int t = (int)threadIdx.x, n = (int)blockDim.x;\n"
-            "    const int *x = l.x;\n    int *y = l.y;\n" +
-            body + "}\n",
-        &kernel);
+    const std::string wrong =
+        emulator::compile(name, "argument_of_test",
+                          "struct argument_of_test { const int *x; int *y; };\n"
+                          "extern \"C\" __global__ void " +
+                              name +
+                              "(const __grid_constant__ argument_of_test l) {\n"
+                              "    TILE_DYNAMIC_SHARED(memory);\n"
+                              "    int *s = (int *)memory;\n"
+                              "    const int t = (int)threadIdx.x, n = (int)blockDim.x;\n"
+                              "    const int *x = l.x;\n    int *y = l.y;\n" +
+                              body + "}\n",
+                          &kernel);
     EXPECT_EQ("", wrong);
     if (!wrong.empty()) return wrong;
     std::vector<int> x(static_cast<size_t>(threads));
@@ -141,8 +141,8 @@ TEST(EmulatorTest, GivesWarpsTheirShuffles) {
 TEST(EmulatorTest, FindsALaneThatDoesNotCome) {
     emulator::use({32, Order::kAscending, 1});
     std::vector<int> y;
-    const std::string wrong = run_body(
-        "lane_missing", "if (t != 5) y[t] = __shfl_sync(0xffffffffu, x[t], 3);\n", 32, &y);
+    const std::string wrong =
+        run_body("lane_missing", "if (t != 5) y[t] = __shfl_sync(0xffffffffu, x[t], 3);\n", 32, &y);
     EXPECT_EQ(0u, wrong.find("a barrier that not all threads come to: thread 0 waits for its warp "
                              "of line"))
         << wrong;
@@ -150,8 +150,7 @@ TEST(EmulatorTest, FindsALaneThatDoesNotCome) {
 
 TEST(EmulatorTest, SaysWhatTheCompilerSays) {
     void *kernel;
-    const std::string wrong =
-        emulator::compile("no_kernel", "int", "this is no C++\n", &kernel);
+    const std::string wrong = emulator::compile("no_kernel", "int", "this is no C++\n", &kernel);
     EXPECT_NE(std::string::npos, wrong.find("error")) << wrong;
 }
 
@@ -216,8 +215,8 @@ class GeneratedTest : public testing::Test {
             const size_t bytes = tile_cuda_arena(kernel->forward);
             right = emulator::run(made, &l, kBlocks, bytes).empty() && right;
             for (int k = 0; k < kBlocks * kTile; k++)
-                right = right && y[k] == static_cast<double>(index[k / kTile]) + kTile - 1 -
-                                             k % kTile + 0.5;
+                right = right &&
+                        y[k] == static_cast<double>(index[k / kTile]) + kTile - 1 - k % kTile + 0.5;
         }
         return right;
     }
@@ -231,8 +230,7 @@ TEST_F(GeneratedTest, NeedsItsBarriers) {
     const std::string text = tile_text_get(&source.text), barrier = "__syncthreads();";
     EXPECT_TRUE(is_right(text, source.name));
     int planted = 0, found = 0;
-    for (size_t at = text.find(barrier); at != std::string::npos;
-         at = text.find(barrier, at + 1)) {
+    for (size_t at = text.find(barrier); at != std::string::npos; at = text.find(barrier, at + 1)) {
         std::string without = text, name = "without_" + std::to_string(planted++);
         without.replace(at, barrier.size(), "");
         without.replace(without.rfind(source.name), std::strlen(source.name), name);

@@ -148,7 +148,8 @@ TEST(NvrtcTest, SaysWhenThereIsNoNvrtc) {
                  "/usr/local/cuda)",
                  tile_last_error());
     tile_nvrtc_look_in(nullptr);
-    ASSERT_EQ(TILE_OK, tile_nvrtc_compile("__device__ int x;", "sm_90", &cubin)) << tile_last_error();
+    ASSERT_EQ(TILE_OK, tile_nvrtc_compile("__device__ int x;", "sm_90", &cubin))
+        << tile_last_error();
     tile_cubin_clear(&cubin);
 }
 

@@ -68,7 +68,7 @@ static inline unsigned emulator_ballot(unsigned mask, bool vote, int line) {
 /* A lane beyond the ends of the warp: the own value. */
 #define EMULATOR_INSIDE(k) ((k) < 0 || (k) > 31 ? EMULATOR_LANE : (k))
 #define __syncwarp(...) emulator_here->meet(0xffffffffu __VA_OPT__(&(__VA_ARGS__)), __LINE__)
-#define __shfl_sync(m, v, from) emulator_exchange(m, v, (from) & 31, __LINE__)
+#define __shfl_sync(m, v, from) emulator_exchange(m, v, (from)&31, __LINE__)
 #define __shfl_up_sync(m, v, by) \
     emulator_exchange(m, v, EMULATOR_INSIDE(EMULATOR_LANE - (int)(by)), __LINE__)
 #define __shfl_down_sync(m, v, by) \

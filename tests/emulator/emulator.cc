@@ -172,10 +172,12 @@ std::string run_threads() {
 std::string run_block(unsigned block, size_t shared) {
     std::vector<unsigned char> &memory = machine.shared;
     memory.resize(shared + 2 * GUARD + GUARD);
-    unsigned char *first = memory.data() + GUARD - reinterpret_cast<uintptr_t>(memory.data()) % GUARD;
+    unsigned char *first =
+        memory.data() + GUARD - reinterpret_cast<uintptr_t>(memory.data()) % GUARD;
     std::memset(first, kGuard, GUARD);
     std::memset(first + GUARD, kUnset, shared);
-    std::memset(first + GUARD + shared, kGuard, memory.data() + memory.size() - first - GUARD - shared);
+    std::memset(first + GUARD + shared, kGuard,
+                memory.data() + memory.size() - first - GUARD - shared);
     machine.calls.shared = first + GUARD;
     machine.calls.block.x = block;
     const std::string wrong = run_threads();

@@ -11,8 +11,8 @@
 #include <mutex>
 #include <sstream>
 
-#include "tests/emulator/emulator_calls.h"
 #include "tests/emulator/emulator.h"
+#include "tests/emulator/emulator_calls.h"
 
 #include "core/status.h"
 
@@ -58,8 +58,8 @@ std::string folder() {
 /* Compiles to a file of another name first, so that a file is there as a whole or not at all. */
 std::string build(const std::string &options, const std::string &from, const std::string &to) {
     const std::string part = to + "." + std::to_string(getpid()) + ".part", log = part + ".log";
-    const std::string command = compiler() + " " + kFlags + " " + options + " -o " + part + " " +
-                                from + " 2>" + log;
+    const std::string command =
+        compiler() + " " + kFlags + " " + options + " -o " + part + " " + from + " 2>" + log;
     const bool done = std::system(command.c_str()) == 0 && !rename(part.c_str(), to.c_str());
     std::ostringstream said;
     if (!done) said << std::ifstream(log).rdbuf();
@@ -135,8 +135,8 @@ std::string compile(const std::string &name, const std::string &type, const std:
         *kernel = made[name];
     else
         made.erase(name);
-    note_compiled(found, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
-                             .count());
+    note_compiled(found,
+                  std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
     return wrong;
 }
 
@@ -153,8 +153,7 @@ void device_unload(tile_device *, void *) {}
 
 /* Scratch in place of shared memory that is too large; what is too large is seen elsewhere. */
 tile_status device_launch(tile_device *, void *kernel, const tile_device_launch *launch) {
-    const std::string wrong =
-        run(kernel, launch->argument, launch->blocks, launch->arena_bytes);
+    const std::string wrong = run(kernel, launch->argument, launch->blocks, launch->arena_bytes);
     return wrong.empty() ? TILE_OK : tile_fail(TILE_E_DEVICE, "emulator: %s", wrong.c_str());
 }
 
