@@ -27,5 +27,9 @@ trap 'rm -f "$log"' EXIT
     cd "$top"
     for test in $cuda; do run_all "$test"; done
 } | tee "$log"
-awk -v want="$((2 + $(echo $cuda | wc -w)))" '/^[0-9]+ passed, [0-9]+ failed$/ { n++; passed += $1; failed += $3 }
-    END { print passed " passed, " failed + (n < want) " failed"; exit failed > 0 || n < want }' "$log"
+awk -v want="$((2 + $(echo $cuda | wc -w)))" '
+    /^[0-9]+ passed, [0-9]+ failed$/ { n++; passed += $1; failed += $3 }
+    END {
+        print passed " passed, " failed + (n < want) " failed"
+        exit failed > 0 || n < want
+    }' "$log"

@@ -73,7 +73,7 @@ TEST(NvrtcTest, CompilesTheKernelsOfEveryOp) {
         }
         EXPECT_GT(device->text.size(), before) << op->name;
     }
-    compile_all(*device, 200);
+    compile_all(*device, 150);
 }
 
 TEST(NvrtcTest, CompilesTheGoldenPrograms) {
