@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/device.h"
 #include "core/status.h"
 
 enum { THREADS_MAX = 1024 };
@@ -76,6 +77,12 @@ static tile_status choose_executor(tile_executor wanted, tile_executor *executor
                      text);
 }
 
+static tile_device *next_device;
+
+void tile_device_use(tile_device *device) {
+    next_device = device;
+}
+
 tile_status tile_context_create(const tile_context_options *options, tile_context **ctx) {
     TILE_CHECK(ctx, TILE_E_ARGUMENT, "tile_context_create: ctx is NULL");
     int threads = 1;
@@ -88,6 +95,7 @@ tile_status tile_context_create(const tile_context_options *options, tile_contex
     if (!made) return TILE_E_MEMORY;
     made->refs = 1;
     made->executor = executor;
+    if (executor == TILE_EXECUTOR_AUTO) made->device = next_device;
     made->threads = threads;
     made->check = check;
     made->memory_limit = options ? options->memory_limit : 0;

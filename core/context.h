@@ -12,6 +12,7 @@ extern "C" {
 #endif
 
 typedef struct tile_workers tile_workers;
+typedef struct tile_device tile_device;                 /* core/device.h */
 typedef struct tile_native_service tile_native_service; /* core/native_service.c */
 
 struct tile_context {
@@ -36,6 +37,7 @@ struct tile_context {
     void *ready_made; /* built-in kernels, made when first used; see tape/launches.c */
     void (*free_ready_made)(tile_context *ctx);
     tile_executor executor;
+    tile_device *device;         /* runs every launch; NULL: the CPU does; see device.h */
     tile_native_service *native; /* NULL: nothing was asked of it yet */
     int64_t native_launches, interpreted_launches;
     int64_t ready_refs; /* of refs, those of ready_made's own kernels; whoever makes one adds 1 */

@@ -55,6 +55,7 @@ tile_status tile_executable_create(tile_context *ctx, tile_program *program,
 void tile_executable_destroy(tile_executable *exe) {
     if (!exe) return;
     tile_native_drop(exe->native);
+    tile_device_drop(exe);
     tile_rows_destroy(exe->rows);
     tile_plan_clear(&exe->blocks);
     tile_plan_clear(&exe->flat);
@@ -251,6 +252,7 @@ tile_status tile_executable_reserve(tile_executable *exe, const tile_bound *boun
     tile_commit_size size;
     size_t stash;
     TILE_TRY(need_scratch(exe));
+    if (exe->ctx->device) TILE_TRY(tile_device_load(exe));
     TILE_TRY(begin(exe, bound, false, &run, &stash));
     return choose(&run, &size);
 }
@@ -311,6 +313,11 @@ tile_status tile_execute(tile_executable *exe, const tile_bound *bound) {
     if (!run.blocks) return TILE_OK;
     TILE_CHECK(bound->stash || !stash, TILE_E_STATE, "%s: no stash for kept values",
                exe->program.name);
+    if (exe->ctx->device) {
+        if (run.blocks > 1) tile_choose_policy(&run);
+        TILE_TRY(tile_device_run(exe, &run));
+        return error.set ? tile_fail(TILE_E_EXECUTION, "%s", error.message) : TILE_OK;
+    }
     run.native = tile_native_of(exe, exe->block_ns * (double)run.blocks);
     choose_plan(&run);
     if (run.native)

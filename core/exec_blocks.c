@@ -152,9 +152,7 @@ static void run_loop(tile_runner *r, const tile_plan *plan, int32_t at) {
                 memcpy(arena + carry[k].argument, arena + from, carry[k].bytes);
         }
     }
-    if (is_while && *go)
-        tile_run_fail(r, s->node, "a while would go on after %lld iterations, the most it may run",
-                      (long long)(count > 0 ? count : 0));
+    if (is_while && *go) tile_run_fail_while(r, s->node, count);
 }
 
 /* Where the tile of the current iterations is kept; NULL: nowhere. */
@@ -204,7 +202,7 @@ void tile_run_steps(tile_runner *r, const tile_plan *plan, int32_t first, int32_
 
 /* Blocks */
 
-static void set_block(tile_runner *r, int64_t number) {
+void tile_run_set_block(tile_runner *r, int64_t number) {
     const int64_t *grid = r->run->bound->grid;
     r->linear = r->run->exe->program.reverse ? r->run->blocks - 1 - number : number;
     int64_t left = r->linear;
@@ -218,7 +216,7 @@ static void set_block(tile_runner *r, int64_t number) {
 void tile_run_blocks(tile_runner *r, int64_t first, int64_t end) {
     const tile_plan *plan = r->run->plan;
     for (int64_t number = first; number < end; number++) {
-        set_block(r, number);
+        tile_run_set_block(r, number);
         r->failed = false;
         tile_run_steps(r, plan, 0, plan->step_count);
     }

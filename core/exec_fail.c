@@ -43,17 +43,26 @@ static int64_t integer_at(const char *arena, size_t place) {
     return value;
 }
 
+void tile_run_fail_within(tile_runner *r, const tile_node *n, int64_t value, int64_t low,
+                          int64_t high) {
+    const int64_t dimension = n->attrs.n[0] - 1;
+    char where[40] = "";
+    if (dimension >= 0)
+        snprintf(where, sizeof where, " along dimension %lld", (long long)dimension);
+    tile_run_fail(r, n, "%s%s is %lld, wanted at least %lld and below %lld", n->what, where,
+                  (long long)value, (long long)low, (long long)high);
+}
+
+void tile_run_fail_while(tile_runner *r, const tile_node *n, int64_t most) {
+    tile_run_fail(r, n, "a while would go on after %lld iterations, the most it may run",
+                  (long long)(most > 0 ? most : 0));
+}
+
 void tile_run_within(tile_runner *r, const tile_plan *plan, const tile_step *s) {
     const size_t *number = &plan->number[s->first];
     const int64_t value = integer_at(r->arena, number[0]);
     const int64_t low = integer_at(r->arena, number[1]), high = integer_at(r->arena, number[2]);
-    const int64_t dimension = s->node->attrs.n[0] - 1;
-    char where[40] = "";
-    if (low <= value && value < high) return;
-    if (dimension >= 0)
-        snprintf(where, sizeof where, " along dimension %lld", (long long)dimension);
-    tile_run_fail(r, s->node, "%s%s is %lld, wanted at least %lld and below %lld", s->node->what,
-                  where, (long long)value, (long long)low, (long long)high);
+    if (value < low || value >= high) tile_run_fail_within(r, s->node, value, low, high);
 }
 
 /* Ruling out */

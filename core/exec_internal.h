@@ -145,6 +145,8 @@ struct tile_executable {
     bool by_blocks;
     int64_t runs_by_rows; /* launches that ran as rows; for tests */
     tile_native *native;  /* NULL: not asked for yet */
+    void *device_kernel;  /* of ctx->device; NULL: not loaded yet */
+    char *argument;       /* of a launch by the device */
     double work_ns;       /* estimate of what was launched so far */
     int64_t launches;
 };
@@ -207,6 +209,14 @@ void tile_run_fail(tile_runner *r, const tile_node *node, const char *format, ..
 
 void tile_run_within(tile_runner *r, const tile_plan *plan, const tile_step *step);
 
+/* What a within and a while say. */
+void tile_run_fail_within(tile_runner *r, const tile_node *node, int64_t value, int64_t low,
+                          int64_t high);
+void tile_run_fail_while(tile_runner *r, const tile_node *node, int64_t most);
+
+/* Sets the block of a number, counted in the order of effects (exec_blocks.c). */
+void tile_run_set_block(tile_runner *r, int64_t number);
+
 /* Fills check and unproven. */
 tile_status tile_find_checks(tile_executable *exe) TILE_MUST_USE;
 
@@ -259,6 +269,16 @@ void tile_commit_run(const tile_run_state *run, const tile_commit_size *size, ch
 
 /* Takes the call instead of running it. false: it is not one that is logged. */
 bool tile_commit_take(tile_runner *r, const tile_call_step *step, const tile_call *call);
+
+/* Devices (exec_device.c) */
+
+/* Has the context's device ready for the program. */
+tile_status tile_device_load(tile_executable *exe) TILE_MUST_USE;
+
+/* Runs the launch by the context's device. */
+tile_status tile_device_run(tile_executable *exe, const tile_run_state *run) TILE_MUST_USE;
+
+void tile_device_drop(tile_executable *exe);
 
 /* Rows (exec_rows.c) */
 

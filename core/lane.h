@@ -43,6 +43,14 @@
 #define TILE_EACH(j, low, high, start) \
     for (int64_t j = TILE_FIRST(low, start); j < (high); j += TILE_LANES)
 
+/* size: as TILE_EACH, for what must go in order. */
+/* The same where not ordered; else the first lane takes every element, in order. */
+#define TILE_EACH_ORDERED(j, low, high, start, ordered)        \
+    for (int64_t j = !(ordered)       ? TILE_FIRST(low, start) \
+                     : TILE_LANE == 0 ? (low)                  \
+                                      : (high);                \
+         j < (high); j += (ordered) ? 1 : TILE_LANES)
+
 enum { TILE_DIMS = 6, TILE_CALL_IN = 4, TILE_CALL_OUT = 2 };
 
 /* A tile's shape inside a kernel. */

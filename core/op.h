@@ -112,6 +112,13 @@ typedef struct tile_family {
 const tile_op *tile_op_at(int i);
 const tile_op *tile_op_find(const char *name);
 
+/* The number of an op's family, below 64; -1: the op is none of the registry's. */
+int tile_op_family(const tile_op *op);
+
+/* The CUDA C text of the lane functions of a family, by lines; of family -1 what all of them need.
+ * NULL: there is none. Ends with NULL. */
+const char *const *tile_cuda_lines(int family);
+
 /* The C text of the elementwise lane functions of an element type, <op>_<dtype>, by lines; a line
  * that begins and ends a function holds it whole. Casts: cast_<to>_<from>, of the type they cast
  * from. NULL: there is none. Ends with NULL. */

@@ -23,6 +23,13 @@ const tile_op *tile_op_at(int i) {
     return NULL;
 }
 
+int tile_op_family(const tile_op *op) {
+    for (int f = 0; f < FAMILIES; f++)
+        for (int k = 0; k < families[f]->count; k++)
+            if (&families[f]->ops[k] == op) return f;
+    return -1;
+}
+
 /* An open table of the op numbers plus 1, filled by whoever looks a name up. A slot goes once from
  * 0 to its number, so threads need no lock: who finds an empty slot searches the list and tries to
  * put the number there; when another thread was first there, the number goes into the next free

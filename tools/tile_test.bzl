@@ -9,6 +9,7 @@ def tile_tests(srcs, deps = [], data = []):
 
     NAME_cuda_test.cc may include the toolkit's headers, and is left out where there is none.
     NAME_suite_test.cc is long: its cases are spread over four processes.
+    emulator_NAME_test.cc switches stacks and nvrtc_NAME_test.cc loads what leaks: not sanitized.
 
     Args:
       srcs: files; those whose name does not end in _test.cc are passed over.
@@ -27,6 +28,7 @@ def tile_tests(srcs, deps = [], data = []):
             data = ["//tests:data"] + data,
             env = {"CUDA_HOME": CUDA_ROOT or "none"},
             size = "small",
+            tags = ["unsanitized"] if name.split("_")[0] in ["emulator", "nvrtc"] else [],
             shard_count = 4 if name.endswith("_suite_test") else None,
             deps = ["//tests:support", "@googletest//:gtest_main"] + deps +
                    (["@cuda//:headers"] if cuda else []),

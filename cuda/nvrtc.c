@@ -1,0 +1,163 @@
+/* nvrtc.c: compiling generated CUDA sources with NVRTC, which is loaded at run time. */
+#include "cuda/nvrtc.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/memory.h"
+#include "core/status.h"
+
+/* What is used of nvrtc.h; programs are opaque, results are numbers and 0 is success. */
+typedef void *program;
+typedef struct library {
+    void *handle;
+    int (*create)(program *, const char *source, const char *name, int headers,
+                  const char *const *text, const char *const *names);
+    int (*destroy)(program *);
+    int (*compile)(program, int options, const char *const *option);
+    int (*log_size)(program, size_t *);
+    int (*log)(program, char *);
+    int (*cubin_size)(program, size_t *);
+    int (*cubin)(program, char *);
+    const char *(*text)(int result);
+} library;
+
+enum { PATH = 1024, LINE = 160 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static library loaded; /* under lock until handle is set; stays for the life of the process */
+static const char *only;
+
+void tile_nvrtc_look_in(const char *path) {
+    pthread_mutex_lock(&lock);
+    only = path;
+    loaded.handle = NULL;
+    pthread_mutex_unlock(&lock);
+}
+
+static void *open_any(void) {
+    static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so",
+                                        "/usr/local/cuda/lib64/libnvrtc.so",
+                                        "/usr/local/cuda/targets/x86_64-linux/lib/libnvrtc.so"};
+    const char *home = getenv("CUDA_HOME");
+    char path[PATH];
+    if (only) return dlopen(only, RTLD_NOW | RTLD_LOCAL);
+    if (home && *home == '/') {
+        (void)snprintf(path, sizeof path, "%.900s/lib64/libnvrtc.so", home);
+        void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        if (handle) return handle;
+    }
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+        void *handle = dlopen(names[k], RTLD_NOW | RTLD_LOCAL);
+        if (handle) return handle;
+    }
+    return NULL;
+}
+
+static bool find(void *handle, const char *name, void *to, size_t size) {
+    void *found = dlsym(handle, name);
+    memcpy(to, &found, size); /* a data pointer is no function pointer in C */
+    return found != NULL;
+}
+
+#define FIND(l, field, name) find((l)->handle, name, &(l)->field, sizeof(l)->field)
+
+static tile_status load(library *l) {
+    *l = (library){.handle = open_any()};
+    TILE_CHECK(l->handle, TILE_E_DEVICE,
+               "NVRTC: %s not found (CUDA_HOME/lib64, the system's libraries, /usr/local/cuda)",
+               only ? only : "libnvrtc.so");
+    const bool whole =
+        FIND(l, create, "nvrtcCreateProgram") && FIND(l, destroy, "nvrtcDestroyProgram") &&
+        FIND(l, compile, "nvrtcCompileProgram") && FIND(l, log_size, "nvrtcGetProgramLogSize") &&
+        FIND(l, log, "nvrtcGetProgramLog") && FIND(l, cubin_size, "nvrtcGetCUBINSize") &&
+        FIND(l, cubin, "nvrtcGetCUBIN") && FIND(l, text, "nvrtcGetErrorString");
+    if (!whole) {
+        dlclose(l->handle);
+        l->handle = NULL;
+    }
+    TILE_CHECK(whole, TILE_E_DEVICE, "NVRTC: %s lacks a function", only ? only : "libnvrtc.so");
+    return TILE_OK;
+}
+
+static tile_status library_of(library *l) {
+    pthread_mutex_lock(&lock);
+    const tile_status status = loaded.handle ? TILE_OK : load(&loaded);
+    *l = loaded;
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+/* Errors */
+
+/* The text of a line, without its margin. */
+static void copy_line(const char *source, long number, char to[LINE]) {
+    for (long k = 1; k < number && source; k++) {
+        source = strchr(source, '\n');
+        if (source) source++;
+    }
+    if (source) source += strspn(source, " ");
+    (void)snprintf(to, LINE, "%.*s", source ? (int)strcspn(source, "\n") : 0, source ? source : "");
+}
+
+/* "source(12): error: what" of a log, and line 12. */
+static tile_status fail(const char *source, const char *log, const char *result) {
+    const char *error = strstr(log, ": error");
+    char line[LINE] = "", said[LINE];
+    if (!error) return tile_fail(TILE_E_DEVICE, "NVRTC: %s: %.200s", result, log);
+    const char *begin = error;
+    while (begin > log && begin[-1] != '(' && begin[-1] != '\n') begin--;
+    copy_line(source, begin > log && begin[-1] == '(' ? strtol(begin, NULL, 10) : 0, line);
+    error += 2;
+    (void)snprintf(said, sizeof said, "%.*s", (int)strcspn(error, "\n"), error);
+    return tile_fail(TILE_E_DEVICE, "NVRTC: line %ld: %s: %s", strtol(begin, NULL, 10), said, line);
+}
+
+static tile_status fail_with_log(const library *l, program p, const char *source, int result) {
+    size_t bytes = 0;
+    if (l->log_size(p, &bytes)) bytes = 0;
+    char *log = tile_alloc(bytes + 1);
+    if (!log) return TILE_E_MEMORY;
+    if (bytes && l->log(p, log)) log[0] = '\0';
+    const tile_status status = fail(source, log, l->text(result));
+    tile_free(log);
+    return status;
+}
+
+/* Compiling */
+
+static tile_status take_cubin(const library *l, program p, tile_cubin *cubin) {
+    int result = l->cubin_size(p, &cubin->bytes);
+    if (!result) {
+        cubin->data = tile_alloc(cubin->bytes + 1);
+        if (!cubin->data) return TILE_E_MEMORY;
+        result = l->cubin(p, cubin->data);
+    }
+    if (!result) return TILE_OK;
+    tile_cubin_clear(cubin);
+    return tile_fail(TILE_E_DEVICE, "NVRTC: %s", l->text(result));
+}
+
+tile_status tile_nvrtc_compile(const char *source, const char *architecture, tile_cubin *cubin) {
+    library l;
+    program p = NULL;
+    char target[64];
+    *cubin = (tile_cubin){.data = NULL};
+    TILE_TRY(library_of(&l));
+    (void)snprintf(target, sizeof target, "--gpu-architecture=%.32s", architecture);
+    const char *const options[] = {target, "--std=c++17", "--fmad=false", "-w"};
+    int result = l.create(&p, source, "source", 0, NULL, NULL);
+    if (result) return tile_fail(TILE_E_DEVICE, "NVRTC: %s", l.text(result));
+    result = l.compile(p, sizeof options / sizeof *options, options);
+    const tile_status status =
+        result ? fail_with_log(&l, p, source, result) : take_cubin(&l, p, cubin);
+    (void)l.destroy(&p);
+    return status;
+}
+
+void tile_cubin_clear(tile_cubin *cubin) {
+    tile_free(cubin->data);
+    *cubin = (tile_cubin){.data = NULL};
+}
