@@ -62,9 +62,10 @@ TILE_API tile_status tape_backward(tape *record, tile_array *loss) TILE_MUST_USE
  *
  *   gradient(a) += sum over i of <seed[i], d array[i] / d a>
  *
- * special  an array that the tape has not used is its own derivative: its seed goes to its gradient,
- *          which tape_zero does not know
- * errors   those of tape_backward; TILE_E_DTYPE an array of structs: seed views of its members; TILE_E_SHAPE, TILE_E_DTYPE a seed that is not like its array
+ * special  an array that the tape has not used is its own derivative: its seed goes to its
+ *          gradient, which tape_zero does not know
+ * errors   those of tape_backward; TILE_E_DTYPE an array of structs: seed views of its members;
+ *          TILE_E_SHAPE, TILE_E_DTYPE a seed that is not like its array
  */
 TILE_API tile_status tape_backward_seeds(tape *record, int count, tile_array *const *array,
                                          tile_array *const *seed) TILE_MUST_USE;
