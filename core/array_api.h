@@ -32,7 +32,8 @@ typedef struct tile_context_options {
  * in       options may be NULL for the defaults
  * repeats  results have the same bits for any number of threads
  * errors   TILE_E_ARGUMENT threads outside 0..1024, ctx NULL, TILE_CHECK neither 0 nor 1,
- *          executor or TILE_EXECUTOR none of the executors;
+ *          executor or TILE_EXECUTOR none of the executors, TILE_CC_SECONDS or
+ *          TILE_CACHE_BYTES no such number;
  *          TILE_E_MEMORY
  */
 TILE_API tile_status tile_context_create(const tile_context_options *options,
@@ -71,8 +72,9 @@ typedef struct tile_executor_info {
 /* tile_context_info: what runs this context's kernels, and why native code does not.
  *
  * in       info is filled
- * special  native code needs a C compiler (TILE_CC, else cc; it may take TILE_CC_SECONDS, 60) and a
- *          folder for objects (XDG_CACHE_HOME or ~/.cache, then tiletape; it is kept below
+ * special  native code needs a C compiler (TILE_CC, else cc: a program's name or path, without
+ *          arguments; it may take TILE_CC_SECONDS, 60) and a folder for objects that only this
+ *          user can write to (XDG_CACHE_HOME or ~/.cache, then tiletape; it is kept below
  *          TILE_CACHE_BYTES, 256 MiB); without them the interpreter goes on
  * errors   TILE_E_ARGUMENT ctx or info is NULL
  */

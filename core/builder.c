@@ -120,7 +120,7 @@ static bool check_operand(tile_builder *b, const char *op, tile t, int k) {
     return true;
 }
 
-static bool check_shape(tile_builder *b, const char *op, tile_shape shape) {
+bool tile_builder_check_shape(tile_builder *b, const char *call, tile_shape shape) {
     char text[TILE_SHAPE_TEXT];
     bool good = shape.rank >= 0 && shape.rank <= TILE_RANK_MAX;
     int64_t count = 1;
@@ -128,10 +128,13 @@ static bool check_shape(tile_builder *b, const char *op, tile_shape shape) {
         good = shape.extent[d] >= 1 && shape.extent[d] <= TILE_ELEMENTS_MAX / count;
         if (good) count *= shape.extent[d];
     }
-    if (!good)
+    if (shape.rank < 0 || shape.rank > TILE_RANK_MAX)
+        tile_builder_fail(b, TILE_E_SHAPE, "%s: a tile of rank %d, wanted 0 to %d", call,
+                          shape.rank, TILE_RANK_MAX);
+    else if (!good)
         tile_builder_fail(b, TILE_E_SHAPE,
-                          "%s: a tile of shape %s; extents are at least 1, %d elements at most", op,
-                          tile_shape_text(shape, text), TILE_ELEMENTS_MAX);
+                          "%s: a tile of shape %s; extents are at least 1, %d elements at most",
+                          call, tile_shape_text(shape, text), TILE_ELEMENTS_MAX);
     return good;
 }
 
@@ -340,14 +343,14 @@ static bool complete(tile_builder *b, draft *d, const tile_emission *e) {
     if (!e->has_shape) infer->want_shape.rank = -1;
     infer->want_dtype = e->has_dtype ? e->dtype : TILE_DTYPES;
     infer->n_out = e->op->n_out;
-    if (e->has_shape && !check_shape(b, e->op->name, e->shape)) return false;
+    if (e->has_shape && !tile_builder_check_shape(b, e->op->name, e->shape)) return false;
     const tile_status status = e->op->infer(infer);
     if (status) {
         fail_with_last(b, status);
         return false;
     }
     for (int k = 0; k < infer->n_out; k++)
-        if (!check_shape(b, e->op->name, infer->out_shape[k])) return false;
+        if (!tile_builder_check_shape(b, e->op->name, infer->out_shape[k])) return false;
     d->node.n_out = infer->n_out;
     return true;
 }

@@ -118,6 +118,9 @@ tile tile_builder_extent(tile_builder *b, int32_t param, int d);
  * the dimension it is said of, or -1. */
 void tile_builder_within(tile_builder *b, tile value, tile low, tile high, const char *what, int d);
 
+/* A shape that a tile can have; an error of the builder, naming call, for any other. */
+bool tile_builder_check_shape(tile_builder *b, const char *call, tile_shape shape);
+
 /* A rank-0 integer tile as int64; an error of the builder, naming call and what, for any other. */
 tile tile_builder_int64(tile_builder *b, const char *call, const char *what, tile t);
 

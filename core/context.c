@@ -2,7 +2,6 @@
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "core/context.h"
 
-#include <errno.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 #include <unistd.h>
 
 #include "core/device.h"
+#include "core/environment.h"
 #include "core/status.h"
 
 enum { THREADS_MAX = 1024 };
@@ -34,18 +34,9 @@ static int core_count(void) {
 static tile_status choose_threads(int wanted, int *threads) {
     TILE_CHECK(wanted >= 0 && wanted <= THREADS_MAX, TILE_E_ARGUMENT,
                "tile_context_create: threads is %d, wanted 0 to %d", wanted, THREADS_MAX);
-    const char *text = getenv("TILE_THREADS");
-    if (wanted == 0 && text && *text) {
-        char *end;
-        errno = 0;
-        const long value = strtol(text, &end, 10);
-        TILE_CHECK(*end == '\0' && errno == 0 && value >= 1 && value <= THREADS_MAX,
-                   TILE_E_ARGUMENT,
-                   "tile_context_create: TILE_THREADS is \"%.40s\", wanted 1 to %d", text,
-                   THREADS_MAX);
-        wanted = (int)value;
-    }
-    *threads = wanted ? wanted : core_count();
+    int64_t count = wanted;
+    if (wanted == 0) TILE_TRY(tile_environment_whole("TILE_THREADS", 1, THREADS_MAX, &count));
+    *threads = count ? (int)count : core_count();
     return TILE_OK;
 }
 
@@ -87,6 +78,7 @@ tile_status tile_context_create(const tile_context_options *options, tile_contex
     TILE_CHECK(ctx, TILE_E_ARGUMENT, "tile_context_create: ctx is NULL");
     int threads = 1;
     bool check;
+    TILE_TRY(tile_environment_check());
     TILE_TRY(choose_check(options && options->check, &check));
     TILE_TRY(choose_threads(options ? options->threads : 0, &threads));
     tile_executor executor = TILE_EXECUTOR_AUTO;

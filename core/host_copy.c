@@ -46,14 +46,20 @@ static void validate_grad(tile_storage *storage) {
     pthread_mutex_unlock(&storage->ctx->lock);
 }
 
+/* A watcher that refuses names who needs the values; the call says who would destroy them. */
+static tile_status refused_by(const char *call, tile_status status) {
+    if (status != TILE_E_STATE) return status;
+    return tile_fail(status, "%s: array would be overwritten: %s", call, tile_last_error());
+}
+
 /* Writes values of the given strides (all 0: one value) to an array, noted by its watchers. */
-static tile_status write_noted(tile_array *array, const void *from, const int64_t *from_stride) {
+static tile_status write_noted(const char *call, tile_array *array, const void *from,
+                               const int64_t *from_stride) {
     tile_storage *storage = array->storage;
     const bool whole = tile_array_is_whole(array);
-    if (whole)
-        TILE_TRY(tile_storage_will_replace(storage));
-    else
-        TILE_TRY(tile_storage_will_write(storage, tile_array_range(array)));
+    const tile_status kept = whole ? tile_storage_will_replace(storage)
+                                   : tile_storage_will_write(storage, tile_array_range(array));
+    if (kept) return refused_by(call, kept);
     tile_copy_strided(array->dtype, array->shape, tile_array_address(array), array->stride, from,
                       from_stride);
     if (whole) validate_grad(storage);
@@ -62,7 +68,7 @@ static tile_status write_noted(tile_array *array, const void *from, const int64_
 
 tile_status tile_array_write(tile_array *array, const void *host, size_t bytes) {
     TILE_TRY(check_host("tile_array_write", array, host, bytes));
-    return write_noted(array, host, NULL);
+    return write_noted("tile_array_write", array, host, NULL);
 }
 
 tile_status tile_array_fill(tile_array *array, double value) {
@@ -77,7 +83,7 @@ tile_status tile_array_fill(tile_array *array, double value) {
     const int64_t same_place[TILE_RANK_MAX] = {0};
     _Alignas(64) char element[ELEMENT_BYTES_MAX];
     tile_dtype_put(dtype, value, element);
-    return write_noted(array, element, same_place);
+    return write_noted("tile_array_fill", array, element, same_place);
 }
 
 tile_status tile_array_data(tile_array *array, void **data) {

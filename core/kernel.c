@@ -65,9 +65,13 @@ tile_param(tile_array_param)(tile_builder *b, const char *name, tile_dtype dtype
     const tile_param_info info = {
         .kind = TILE_PARAM_ARRAY, .dtype = dtype, .rank = rank, .value = -1};
     if (b && tile_struct_of(dtype)) return tile_struct_param(b, name, dtype, rank);
-    if (b && (!tile_dtype_valid(dtype) || rank < 0 || rank > TILE_RANK_MAX))
-        tile_builder_fail(b, TILE_E_ARGUMENT, "tile_array_param: %s has dtype %d and rank %d",
-                          name ? name : "", (int)dtype, rank);
+    if (b && !tile_dtype_valid(dtype))
+        tile_builder_fail(b, TILE_E_DTYPE,
+                          "tile_array_param: %s has dtype %d, wanted 0 to %d or a struct's",
+                          name ? name : "", (int)dtype, (int)TILE_DTYPES - 1);
+    if (b && (rank < 0 || rank > TILE_RANK_MAX))
+        tile_builder_fail(b, TILE_E_ARGUMENT, "tile_array_param: %s has rank %d, wanted 0 to %d",
+                          name ? name : "", rank, (int)TILE_RANK_MAX);
     return (tile_param){b, tile_builder_add_param(b, "tile_array_param", &info, name, 1)};
 }
 

@@ -16,6 +16,7 @@
 #include <cpuid.h>
 #endif
 
+#include "core/environment.h"
 #include "core/memory.h"
 #include "core/native.h"
 
@@ -83,6 +84,12 @@ static bool make_folder(const char *path) {
     return mkdir(path, 0700) == 0 || errno == EEXIST;
 }
 
+/* What others can write to is not loaded. */
+static bool is_private(const char *path) {
+    struct stat is;
+    return stat(path, &is) == 0 && is.st_uid == geteuid() && !(is.st_mode & (S_IWGRP | S_IWOTH));
+}
+
 bool tile_native_folder(char folder[TILE_NATIVE_PATH], char why[TILE_NATIVE_WHY]) {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     int length;
@@ -97,12 +104,14 @@ bool tile_native_folder(char folder[TILE_NATIVE_PATH], char why[TILE_NATIVE_WHY]
     bool made = length > 0 && length < TILE_NATIVE_PATH - 100 && make_folder(folder);
     if (made) memcpy(folder + length, "/tiletape", sizeof "/tiletape");
     made = made && make_folder(folder) && access(folder, W_OK | X_OK) == 0;
-    if (!made) {
+    const bool safe = made && is_private(folder);
+    if (!safe) {
         const size_t all = strlen(folder), most = 180; /* the end says more */
-        (void)snprintf(why, TILE_NATIVE_WHY, "no cache: the folder %s cannot be written to",
-                       folder + (all > most ? all - most : 0));
+        (void)snprintf(why, TILE_NATIVE_WHY, "no cache: the folder %s %s",
+                       folder + (all > most ? all - most : 0),
+                       made ? "can be written to by others" : "cannot be written to");
     }
-    return made;
+    return safe;
 }
 
 /* Entries */
@@ -175,16 +184,6 @@ static int by_time(const void *a, const void *b) {
     return (x->time > y->time) - (x->time < y->time);
 }
 
-static int64_t limit_bytes(void) {
-    static const int64_t LIMIT = (int64_t)256 << 20;
-    const char *text = getenv("TILE_CACHE_BYTES");
-    if (!text || !*text) return LIMIT;
-    char *end;
-    errno = 0;
-    const long long value = strtoll(text, &end, 10);
-    return *end || errno || value < 0 ? LIMIT : value;
-}
-
 /* Of ours: 32 hexadecimal digits, then an ending. Left over: something that was never finished. */
 static bool is_ours(const char *name, bool *left_over) {
     for (int k = 0; k < ID; k++)
@@ -221,7 +220,7 @@ static void drop_oldest(const char *path, const char *id) {
     if (!folder) return;
     list_entries(folder, &entries, &count);
     for (int32_t k = 0; k < count; k++) bytes += entries[k].bytes;
-    const int64_t limit = limit_bytes();
+    const int64_t limit = tile_environment_cache_bytes();
     if (count) qsort(entries, (size_t)count, sizeof *entries, by_time);
     for (int32_t k = 0; k < count && bytes > limit; k++) {
         if (!strncmp(entries[k].name, id, ID)) continue;

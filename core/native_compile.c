@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/environment.h"
 #include "core/native.h"
 
 extern char **environ;
@@ -48,15 +49,6 @@ bool tile_native_compiler(char path[TILE_NATIVE_PATH], char why[TILE_NATIVE_WHY]
         (void)snprintf(why, TILE_NATIVE_WHY, "no C compiler: %.100s (TILE_CC, else cc) not found",
                        name);
     return found;
-}
-
-/* Seconds that a compilation may take. */
-static double limit_seconds(void) {
-    static const double LIMIT = 60;
-    const char *text = getenv("TILE_CC_SECONDS");
-    char *end;
-    const double value = text && *text ? strtod(text, &end) : 0;
-    return value > 0 ? value : LIMIT;
 }
 
 static double now(void) {
@@ -101,7 +93,7 @@ static int spawn(const char *compiler, const char *text, const char *object, con
 
 /* Waits for the child; true: it ended by itself and, as far as can be known, well. */
 static bool wait_for(pid_t child, const bool *stop, char why[TILE_NATIVE_WHY]) {
-    const double begin = now(), limit = limit_seconds();
+    const double begin = now(), limit = tile_environment_cc_seconds();
     for (;;) {
         int status = 0;
         const pid_t ended = waitpid(child, &status, WNOHANG);

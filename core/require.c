@@ -30,8 +30,8 @@ tile(tile_extent)(tile_param a, int d) {
         return tile_builder_fail(b, TILE_E_ARGUMENT,
                                  "tile_extent: not an array parameter of this kernel");
     if (d < 0 || d >= array->rank)
-        return tile_builder_fail(b, TILE_E_ARGUMENT, "tile_extent: dimension %d of %s of rank %d",
-                                 d, array->name, array->rank);
+        return tile_builder_fail(b, TILE_E_ARGUMENT, "tile_extent: d is %d, wanted 0 to %d for %s",
+                                 d, array->rank - 1, array->name);
     return tile_builder_extent(b, array->first, d);
 }
 

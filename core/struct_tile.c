@@ -77,8 +77,9 @@ tile tile_struct_zeros(tile_builder *b, tile_dtype dtype, tile_shape shape) {
     for (int k = 0; k < info->count; k++) {
         const tile_struct_member *m = &info->member[k];
         if (shape.rank < 0 || shape.rank + m->shape.rank > TILE_RANK_MAX)
-            return tile_builder_fail(b, TILE_E_SHAPE, "a tile of %s has rank %d", info->name,
-                                     shape.rank);
+            return tile_builder_fail(b, TILE_E_SHAPE,
+                                     "full: a tile of %s of rank %d, wanted 0 to %d", info->name,
+                                     shape.rank, TILE_RANK_MAX - m->shape.rank);
         part[k] = tile_constant(b, m->dtype, followed_by(shape, m->shape), 0);
     }
     return tile_struct_of_parts(b, dtype, shape, part);
@@ -280,13 +281,15 @@ tile(tile_struct)(tile_builder *b, tile_dtype dtype, tile_shape shape, tile_list
     tile part[TILE_MEMBERS_MAX];
     if (!b || b->status) return (tile){b, -1};
     if (!info)
-        return tile_builder_fail(b, TILE_E_DTYPE, "tile_struct: dtype %d is no struct", (int)dtype);
+        return tile_builder_fail(b, TILE_E_DTYPE, "tile_struct: dtype is %d, wanted a struct's",
+                                 (int)dtype);
     if (values.count != info->count)
         return tile_builder_fail(b, TILE_E_ARGUMENT, "tile_struct: %d tiles, %s has %d members",
                                  values.count, info->name, info->count);
     for (int k = 0; k < info->count; k++) {
         if (shape.rank < 0 || shape.rank + info->member[k].shape.rank > TILE_RANK_MAX)
-            return tile_builder_fail(b, TILE_E_SHAPE, "tile_struct: rank is %d", shape.rank);
+            return tile_builder_fail(b, TILE_E_SHAPE, "tile_struct: rank is %d, wanted 0 to %d",
+                                     shape.rank, TILE_RANK_MAX - info->member[k].shape.rank);
         part[k] = member_value(b, "tile_struct", &info->member[k], shape, values.item[k]);
     }
     return tile_struct_of_parts(b, dtype, shape, part);

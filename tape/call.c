@@ -18,9 +18,16 @@ static void destroy_handed(handed *h) {
 
 static tile_status keep_old_values(const tape_record *r) {
     for (int32_t k = 0; k < r->count; k++)
-        if (r->operand[k].written && tile_array_count(r->operand[k].array) > 0)
-            TILE_TRY(tile_storage_will_write(r->operand[k].array->storage,
-                                             tile_array_range(r->operand[k].array)));
+        if (r->operand[k].written && tile_array_count(r->operand[k].array) > 0) {
+            const tile_array *a = r->operand[k].array;
+            const tile_status kept = tile_storage_will_write(a->storage, tile_array_range(a));
+            if (kept == TILE_E_STATE)
+                return tile_fail(kept,
+                                 "tape_record_call: array %d of writes would be overwritten: "
+                                 "%s",
+                                 (int)k - r->call->read_count, tile_last_error());
+            TILE_TRY(kept);
+        }
     return TILE_OK;
 }
 
@@ -122,7 +129,8 @@ static tile_status check(const tape *t, const tape_call *call) {
                TILE_E_ARGUMENT, "tape_record_call: %d reads and %d writes, at most %d together",
                call->read_count, call->write_count, TILE_PARAMS_MAX);
     TILE_CHECK((call->reads || !call->read_count) && (call->writes || !call->write_count),
-               TILE_E_ARGUMENT, "tape_record_call: reads or writes is NULL");
+               TILE_E_ARGUMENT, "tape_record_call: %s is NULL",
+               call->reads || !call->read_count ? "writes" : "reads");
     for (int k = 0; k < count; k++) {
         const tile_array *a =
             k < call->read_count ? call->reads[k] : call->writes[k - call->read_count];

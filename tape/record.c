@@ -146,7 +146,10 @@ tile_status tape_zero(tape *t) {
 }
 
 tile_status tape_retain(tape *t, tile_array *array, tile_array **adjoint) {
-    TILE_CHECK(t && array && adjoint, TILE_E_ARGUMENT, "tape_retain: an argument is NULL");
+    TILE_CHECK(t && array && adjoint, TILE_E_ARGUMENT, "tape_retain: %s is NULL",
+               !t       ? "record"
+               : !array ? "array"
+                        : "adjoint");
     TILE_CHECK(tile_is_float(array->dtype), TILE_E_DTYPE,
                "tape_retain: array is %s, wanted a float dtype", tile_dtype_name(array->dtype));
     TILE_CHECK(array->storage->ctx == t->ctx, TILE_E_ARGUMENT,

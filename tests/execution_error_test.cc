@@ -413,7 +413,7 @@ TEST_F(ExecutionErrorTest, BadCallsAreNamed) {
         build(b);
         expect_error(status, part, tile_kernel_end(b, &k));
     };
-    fails(TILE_E_ARGUMENT, "tile_extent: dimension 2 of x of rank 2",
+    fails(TILE_E_ARGUMENT, "tile_extent: d is 2, wanted 0 to 1 for x",
           [](tile_builder *b) { tile_extent(tile_array_param(b, "x", TILE_F64, 2), 2); });
     fails(TILE_E_ARGUMENT, "tile_extent: not an array parameter of this kernel",
           [](tile_builder *b) {

@@ -243,6 +243,25 @@ TEST_F(NativeTest, TheEnvironmentChoosesWhereTheProgramDoesNot) {
 
 /* The cache */
 
+TEST_F(NativeTest, RefusesNumbersOfTheEnvironmentThatAreNone) {
+    tile_context *ctx = nullptr;
+    for (const char *bad : {"0", "-1", "ten", "1e9", "5 s"}) {
+        set("TILE_CC_SECONDS", bad);
+        EXPECT_EQ(TILE_E_ARGUMENT, tile_context_create(nullptr, &ctx)) << bad;
+    }
+    EXPECT_STREQ("tile_context_create: TILE_CC_SECONDS is \"5 s\", wanted more than 0, to 86400",
+                 tile_last_error());
+    set("TILE_CC_SECONDS", "0.5");
+    for (const char *bad : {"-1", "256M", "1e9", "99999999999999999999"}) {
+        set("TILE_CACHE_BYTES", bad);
+        EXPECT_EQ(TILE_E_ARGUMENT, tile_context_create(nullptr, &ctx)) << bad;
+    }
+    EXPECT_EQ(nullptr, ctx);
+    set("TILE_CACHE_BYTES", "0");
+    ASSERT_EQ(TILE_OK, tile_context_create(nullptr, &ctx)) << tile_last_error();
+    tile_context_destroy(ctx);
+}
+
 TEST_F(NativeTest, BuildsOnceAndReuses) {
     tile_executor_info info = run_alone(3);
     EXPECT_EQ(1, info.native_launches);
@@ -384,6 +403,11 @@ TEST_F(NativeTest, GoesOnWithoutACacheFolder) {
     expect_interpreted(31, "/file/tiletape cannot be written to");
     set("XDG_CACHE_HOME", "/proc/none");
     expect_interpreted(31, "no cache: the folder /proc/none cannot be written to");
+    mkdir((folder + "/open").c_str(), 0700);
+    mkdir((folder + "/open/tiletape").c_str(), 0700);
+    chmod((folder + "/open/tiletape").c_str(), 0777); /* another user could put code there */
+    set("XDG_CACHE_HOME", folder + "/open");
+    expect_interpreted(31, "/open/tiletape can be written to by others");
 }
 
 TEST_F(NativeTest, GoesOnWhenTheDiskIsFull) {

@@ -311,7 +311,7 @@ TEST_F(StackTest, Refusals) {
                        const tile_stack s = tile_stack_create(b, 4, TILE_F64);
                        tile_stack_pop_masked(s, tile_real(b, TILE_F64, 1), nullptr);
                    });
-    expect_refused(TILE_E_SHAPE, "a tile of shape [0]", [](tile_builder *b) {
+    expect_refused(TILE_E_SHAPE, "tile_stack_pop: a tile of shape [0]", [](tile_builder *b) {
         const tile_stack s = tile_stack_create(b, 4, TILE_F64);
         tile_stack_pop(s, TILE_SHAPE(0), nullptr);
     });

@@ -358,6 +358,8 @@ TEST_F(TapeTest, RefusedOverwritesNameBothLaunchesAndTheArray) {
     expect_error(TILE_E_STATE, " x", launch(k, x));
     EXPECT_EQ(Reals({3, 4}), read(x));
     EXPECT_EQ(1, tape_length(record));
+    expect_error(TILE_E_STATE, "tile_array_fill: array would be overwritten: the adjoint of record",
+                 tile_array_fill(x, 1));
     expect_error(TILE_E_STATE, "square", tile_array_fill(x, 1));
     EXPECT_EQ(Reals({3, 4}), read(x));
     ASSERT_EQ(TILE_OK, launch(k, y)) << "nobody needs y";

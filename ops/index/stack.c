@@ -174,7 +174,9 @@ static tile pop(tile_stack s, tile mask, tile_shape shape, tile *slot) {
 
 tile(tile_stack_pop)(tile_stack s, tile_shape shape, tile *slot) {
     if (slot) *slot = nothing(s.builder);
-    if (!check_stack("tile_stack_pop", s)) return nothing(s.builder);
+    if (!check_stack("tile_stack_pop", s) ||
+        !tile_builder_check_shape(s.builder, "tile_stack_pop", shape))
+        return nothing(s.builder);
     const tile all = tile_constant(s.builder, TILE_BOOL, shape, 1);
     return tile_is_good(all) ? pop(s, all, shape, slot) : all;
 }
