@@ -124,6 +124,9 @@ bool tile_builder_check_shape(tile_builder *b, const char *call, tile_shape shap
 /* A rank-0 integer tile as int64; an error of the builder, naming call and what, for any other. */
 tile tile_builder_int64(tile_builder *b, const char *call, const char *what, tile t);
 
+/* Indices as int64; an error of the builder, naming call, for what is neither int32 nor int64. */
+tile tile_builder_indices(tile_builder *b, const char *call, tile indices);
+
 tile_builder *tile_builder_create(tile_context *ctx, const char *name);
 void tile_builder_destroy(tile_builder *b);
 

@@ -1,4 +1,5 @@
-/* builder_promote.c: 16-bit floats are computed in float32 and rounded once an op.
+/* builder_promote.c: casts that the builder makes: indices to int64, and 16-bit floats, which are
+ * computed in float32 and rounded once an op.
  *
  * An op that has no kernel for a 16-bit float gets its operands cast to float32, is emitted in
  * float32, and its result is cast back. This is the one place that does so: programs hold 16-bit
@@ -101,4 +102,18 @@ bool tile_emit_promoted(tile_builder *b, const tile_emission *e, tile *result) {
                                 : tile_builder_fail(b, TILE_E_DTYPE, "%s: no kernel for %s",
                                                     e->op->name, tile_dtype_name(half));
     return true;
+}
+
+tile tile_builder_indices(tile_builder *b, const char *call, tile indices) {
+    if (!tile_is_good(indices)) {
+        if (b && indices.builder != b)
+            tile_builder_fail(b, TILE_E_ARGUMENT, "%s: indices are not a tile", call);
+        return (tile){b, -1};
+    }
+    const tile_dtype dtype = tile_dtype_of(indices);
+    if (dtype == TILE_I64) return indices;
+    if (dtype != TILE_I32)
+        return tile_builder_fail(b, TILE_E_DTYPE, "%s: indices are %s, expected int32 or int64",
+                                 call, tile_dtype_name(dtype));
+    return cast_to(indices, TILE_I64);
 }

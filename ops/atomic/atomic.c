@@ -116,7 +116,7 @@ static tile emit_indexed(int op, const char *call, tile_param a, const tile *in,
                          int axis) {
     const tile_emission e = {.op = &ops[op + 1],
                              .n_in = 2,
-                             .in = {tile_as_indices(a.builder, call, in[0]), in[1]},
+                             .in = {tile_builder_indices(a.builder, call, in[0]), in[1]},
                              .array = a,
                              .at = at,
                              .attrs = {.n = {axis}}};

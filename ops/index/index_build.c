@@ -4,26 +4,10 @@
 #include "ops/index/index.h"
 #include "ops/index/index_ops.h"
 
-/* Indices as int64; other dtypes are an error. */
-static tile as_indices(tile_builder *b, const char *call, tile indices) {
-    if (!tile_is_good(indices) || indices.builder != b) return indices;
-    if (tile_dtype_of(indices) == TILE_I64) return indices;
-    const tile_dtype dtype = tile_dtype_of(indices);
-    if (dtype != TILE_I32)
-        return tile_builder_fail(b, TILE_E_DTYPE, "%s: indices are %s, expected int32 or int64",
-                                 call, tile_dtype_name(dtype));
-    const tile_emission cast = {.op = tile_op_find("cast"),
-                                .n_in = 1,
-                                .in = {indices},
-                                .has_dtype = true,
-                                .dtype = TILE_I64};
-    return tile_emit(b, &cast);
-}
-
 tile(tile_gather)(tile x, tile indices, int axis) {
     const tile_emission e = {.op = &tile_index_ops[GATHER],
                              .n_in = 2,
-                             .in = {x, as_indices(x.builder, "tile_gather", indices)},
+                             .in = {x, tile_builder_indices(x.builder, "tile_gather", indices)},
                              .attrs.n = {axis}};
     return tile_emit(x.builder, &e);
 }
@@ -31,7 +15,7 @@ tile(tile_gather)(tile x, tile indices, int axis) {
 static tile emit_scatter(const char *call, int op, const tile *in, int axis) {
     const tile_emission e = {.op = &tile_index_ops[op],
                              .n_in = 3,
-                             .in = {in[0], in[2], as_indices(in[0].builder, call, in[1])},
+                             .in = {in[0], in[2], tile_builder_indices(in[0].builder, call, in[1])},
                              .attrs.n = {axis}};
     return tile_emit(in[0].builder, &e);
 }

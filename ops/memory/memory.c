@@ -265,25 +265,6 @@ static const tile_op ops[OPS] = {
 
 const tile_family tile_ops_memory = {"memory", OPS, ops};
 
-tile tile_as_indices(tile_builder *b, const char *call, tile indices) {
-    if (!tile_is_good(indices)) {
-        if (b && indices.builder != b)
-            tile_builder_fail(b, TILE_E_ARGUMENT, "%s: indices are not a tile", call);
-        return (tile){b, -1};
-    }
-    const tile_dtype dtype = tile_dtype_of(indices);
-    if (dtype == TILE_I64) return indices;
-    if (dtype != TILE_I32)
-        return tile_builder_fail(b, TILE_E_DTYPE, "%s: indices are %s, expected int32 or int64",
-                                 call, tile_dtype_name(dtype));
-    const tile_emission cast = {.op = tile_op_find("cast"),
-                                .n_in = 1,
-                                .in = {indices},
-                                .has_dtype = true,
-                                .dtype = TILE_I64};
-    return tile_emit(b, &cast);
-}
-
 bool tile_set_pad(const char *call, tile_param a, double pad, tile_attrs *attrs) {
     tile_builder *b = a.builder;
     if (tile_param_is_struct(a) && pad != 0) {
@@ -319,7 +300,7 @@ static tile emit_load_indexed(const char *call, tile_param a, tile indices, cons
     e.op = &ops[LOAD_INDEXED];
     e.array = a;
     e.n_in = 1;
-    e.in[0] = tile_as_indices(a.builder, call, indices);
+    e.in[0] = tile_builder_indices(a.builder, call, indices);
     if (!tile_set_pad(call, a, pad, &e.attrs)) return (tile){a.builder, -1};
     return tile_emit(a.builder, &e);
 }
@@ -335,7 +316,7 @@ static tile emit_write_indexed(const char *call, int op, tile_param a, tile indi
     e.op = &ops[op];
     e.array = a;
     e.n_in = 2;
-    e.in[0] = tile_as_indices(a.builder, call, indices);
+    e.in[0] = tile_builder_indices(a.builder, call, indices);
     e.in[1] = t;
     return tile_emit(a.builder, &e);
 }

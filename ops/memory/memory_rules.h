@@ -17,9 +17,6 @@ tile_status tile_infer_write(tile_infer *in) TILE_MUST_USE;
 tile tile_emit_on_grad(tile_adjoint *adjoint, const tile_op *op, int n, const tile *in,
                        tile_shape shape);
 
-/* Indices as int64; other dtypes are an error. */
-tile tile_as_indices(tile_builder *b, const char *call, tile indices);
-
 /* Puts pad into the constants of a load; false: the dtype does not hold it. */
 bool tile_set_pad(const char *call, tile_param a, double pad, tile_attrs *attrs);
 

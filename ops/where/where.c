@@ -154,7 +154,7 @@ void(tile_store_where)(tile_param a, tile mask, tile t, tile_offset at) {
 
 void(tile_store_where_indexed)(tile_param a, tile indices, tile mask, tile t, tile_offset at,
                                int axis) {
-    const tile i = tile_as_indices(a.builder, "tile_store_where_indexed", indices);
+    const tile i = tile_builder_indices(a.builder, "tile_store_where_indexed", indices);
     const tile_emission e = {.op = &ops[STORE_WHERE_INDEXED],
                              .n_in = 3,
                              .in = {i, t, spread(mask, t)},
