@@ -2,6 +2,7 @@
 #include "core/array.h"
 
 #include "core/dtype.h"
+#include "core/move.h"
 #include "core/status.h"
 #include "core/struct_dtype.h"
 
@@ -102,28 +103,28 @@ tile_status tile_array_create(tile_context *ctx, tile_dtype dtype, tile_shape sh
     return status;
 }
 
-static tile_status check_memory(tile_dtype dtype, tile_shape shape, const int64_t *strides,
-                                const void *memory) {
+static tile_status check_memory(const char *call, tile_dtype dtype, tile_shape shape,
+                                const int64_t *strides, const void *memory) {
     const size_t align = tile_dtype_align(dtype);
     const int64_t most = bytes_max / (int64_t)tile_dtype_size(dtype);
     const bool empty = tile_shape_count(shape) == 0;
-    TILE_CHECK(memory || empty, TILE_E_ARGUMENT, "tile_array_wrap: memory is NULL");
+    TILE_CHECK(memory || empty, TILE_E_ARGUMENT, "%s: memory is NULL", call);
     TILE_CHECK((uintptr_t)memory % align == 0, TILE_E_ARGUMENT,
-               "tile_array_wrap: memory %p is not a multiple of %zu", memory, align);
+               "%s: memory %p is not a multiple of %zu", call, memory, align);
     for (int d = 0; strides && d < shape.rank; d++)
-        TILE_CHECK(strides[d] >= 0, TILE_E_ARGUMENT,
-                   "tile_array_wrap: stride %lld of dimension %d is negative",
-                   (long long)strides[d], d);
+        TILE_CHECK(strides[d] >= 0, TILE_E_ARGUMENT, "%s: stride %lld of dimension %d is negative",
+                   call, (long long)strides[d], d);
     const int64_t last = strides && !empty ? tile_shape_last(shape, strides) : 0;
-    TILE_CHECK(last >= 0 && last < most, TILE_E_ARGUMENT,
-               "tile_array_wrap: the strides reach beyond 2^62 bytes");
+    TILE_CHECK(last >= 0 && last < most, TILE_E_ARGUMENT, "%s: the strides reach beyond 2^62 bytes",
+               call);
     return TILE_OK;
 }
 
-tile_status tile_array_wrap(tile_context *ctx, tile_dtype dtype, tile_shape shape,
-                            const int64_t *strides, void *memory, tile_array **array) {
-    TILE_TRY(check_new("tile_array_wrap", ctx, dtype, shape, array));
-    TILE_TRY(check_memory(dtype, shape, strides, memory));
+tile_status tile_array_borrow(const char *call, tile_context *ctx, tile_dtype dtype,
+                              tile_shape shape, const int64_t *strides, void *memory,
+                              tile_array **array) {
+    TILE_TRY(check_new(call, ctx, dtype, shape, array));
+    TILE_TRY(check_memory(call, dtype, shape, strides, memory));
     const int64_t count = tile_shape_count(shape);
     const int64_t span = count && strides ? tile_shape_last(shape, strides) + 1 : count;
     const size_t bytes = (size_t)span * tile_dtype_size(dtype);
@@ -139,6 +140,14 @@ tile_status tile_array_wrap(tile_context *ctx, tile_dtype dtype, tile_shape shap
     const tile_status status = tile_array_over(storage, dtype, shape, strides, 0, array);
     tile_storage_release(storage);
     return status;
+}
+
+tile_status tile_array_wrap(tile_context *ctx, tile_dtype dtype, tile_shape shape,
+                            const int64_t *strides, void *memory, tile_array **array) {
+    TILE_CHECK(!ctx || !tile_is_remote(ctx), TILE_E_ARGUMENT,
+               "tile_array_wrap: memory is the host's, expected a CPU context: "
+               "tile_cuda_array_wrap takes memory of a device");
+    return tile_array_borrow("tile_array_wrap", ctx, dtype, shape, strides, memory, array);
 }
 
 tile_array *tile_array_hold(tile_array *array) {

@@ -75,6 +75,11 @@ tile_status tile_array_over(tile_storage *storage, tile_dtype dtype, tile_shape 
                             const int64_t *stride, int64_t offset,
                             tile_array **array) TILE_MUST_USE;
 
+/* tile_array_wrap of memory that is the context's, a device's too. */
+tile_status tile_array_borrow(const char *call, tile_context *ctx, tile_dtype dtype,
+                              tile_shape shape, const int64_t *strides, void *memory,
+                              tile_array **array) TILE_MUST_USE;
+
 /* One more reference to an array; tile_array_release gives it back. */
 tile_array *tile_array_hold(tile_array *array);
 void tile_array_release(tile_array *array); /* NULL is fine */

@@ -67,6 +67,11 @@ typedef struct tile_executor_info {
     int64_t waiting;              /* programs that are being built */
     int64_t failed;               /* programs that could not be built */
     char why[256];                /* why there is no native code, the last reason; "": none */
+    int64_t device_launches;      /* that a device ran */
+    char device[96];              /* its name; "": the CPU */
+    size_t device_bytes;          /* its memory */
+    size_t device_unused;         /* of that, by anybody */
+    int driver;                   /* CUDA version of its driver: 13000 for 13.0 */
 } tile_executor_info;
 
 /* tile_context_info: what runs this context's kernels, and why native code does not.

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "core/context.h"
+#include "core/device.h"
+#include "core/move.h"
 #include "core/status.h"
 
 #if defined(__has_feature)
@@ -77,9 +79,26 @@ int tile_pool_class(size_t bytes, size_t *capacity) {
     return 4 * (p - 7) + (int)(quarter & 3);
 }
 
+static bool is_device_memory(const tile_buffer *buffer) {
+    return buffer->capacity && !buffer->host && tile_is_remote(buffer->ctx);
+}
+
+static void mark_dead(const tile_buffer *buffer, size_t from) {
+    if (is_device_memory(buffer)) return;
+    MARK_DEAD((char *)buffer->data + from, buffer->capacity - from);
+}
+
+static void mark_alive(const tile_buffer *buffer, size_t bytes) {
+    if (is_device_memory(buffer)) return;
+    MARK_ALIVE(buffer->data, bytes);
+}
+
 static void buffer_free(tile_buffer *buffer) {
-    MARK_ALIVE(buffer->data, buffer->capacity);
-    if (buffer->capacity) free(buffer->data);
+    mark_alive(buffer, buffer->capacity);
+    if (is_device_memory(buffer))
+        buffer->ctx->device->free(buffer->ctx->device, buffer->data);
+    else if (buffer->capacity)
+        free(buffer->data);
     free(buffer);
 }
 
@@ -137,7 +156,7 @@ static void count_out(tile_context *ctx, size_t bytes, size_t capacity) {
     ctx->held_capacity -= capacity;
 }
 
-/* Counts the bytes, and takes a buffer from the pool if there is one. */
+/* Counts the bytes, and takes a buffer from the pool if there is one and warm is asked for. */
 static tile_status reserve(tile_context *ctx, size_t bytes, tile_buffer **warm) {
     size_t capacity;
     const int c = tile_pool_class(bytes, &capacity);
@@ -146,8 +165,8 @@ static tile_status reserve(tile_context *ctx, size_t bytes, tile_buffer **warm) 
     const bool fits = !limit || (held <= limit && bytes <= limit - held);
     if (fits) {
         count_in(ctx, bytes, capacity);
-        *warm = ctx->pool[c];
-        if (*warm) {
+        if (warm) *warm = ctx->pool[c];
+        if (warm && *warm) {
             ctx->pool[c] = (*warm)->next;
             ctx->pool_capacity -= capacity;
         }
@@ -158,45 +177,62 @@ static tile_status reserve(tile_context *ctx, size_t bytes, tile_buffer **warm) 
     return TILE_OK;
 }
 
-static tile_buffer *buffer_new(tile_context *ctx, size_t capacity) {
-    pool_make_room(ctx);
-    tile_buffer *buffer = calloc(1, sizeof *buffer);
-    void *data = aligned_alloc(64, capacity);
-    if (!data) {
-        tile_pool_empty(ctx);
-        data = aligned_alloc(64, capacity);
-    }
-    if (buffer && data) {
-        *buffer = (tile_buffer){.ctx = ctx, .data = data, .capacity = capacity};
-        return buffer;
-    }
-    free(buffer);
-    free(data);
-    return NULL;
+static tile_status data_new(tile_context *ctx, size_t capacity, bool host, void **data) {
+    if (!host && tile_is_remote(ctx)) return ctx->device->alloc(ctx->device, capacity, data);
+    *data = aligned_alloc(64, capacity);
+    TILE_CHECK(*data, TILE_E_MEMORY, "memory: %zu bytes could not be allocated", capacity);
+    return TILE_OK;
 }
 
-tile_status tile_buffer_create(tile_context *ctx, size_t bytes, tile_buffer **buffer) {
+static tile_status buffer_new(tile_context *ctx, size_t capacity, bool host, tile_buffer **made) {
+    void *data;
+    pool_make_room(ctx);
+    tile_buffer *buffer = calloc(1, sizeof *buffer);
+    TILE_CHECK(buffer, TILE_E_MEMORY, "memory: %zu bytes could not be allocated", sizeof *buffer);
+    tile_status status = data_new(ctx, capacity, host, &data);
+    if (status == TILE_E_MEMORY) {
+        tile_pool_empty(ctx);
+        status = data_new(ctx, capacity, host, &data);
+    }
+    if (status) {
+        free(buffer);
+        return status;
+    }
+    *buffer = (tile_buffer){.ctx = ctx, .data = data, .capacity = capacity, .host = host};
+    *made = buffer;
+    return TILE_OK;
+}
+
+static tile_status create(tile_context *ctx, size_t bytes, bool host, tile_buffer **buffer) {
     TILE_CHECK(bytes <= bytes_max, TILE_E_MEMORY, "memory: %zu bytes wanted, at most 2^62 can be",
                bytes);
     if (planted_failure()) return TILE_E_MEMORY;
     tile_buffer *got = NULL;
-    TILE_TRY(reserve(ctx, bytes, &got));
+    TILE_TRY(reserve(ctx, bytes, host ? NULL : &got));
     size_t capacity;
     tile_pool_class(bytes, &capacity);
-    if (!got) got = buffer_new(ctx, capacity);
-    if (!got) {
+    const tile_status status = got ? TILE_OK : buffer_new(ctx, capacity, host, &got);
+    if (status) {
         pthread_mutex_lock(&ctx->lock);
         count_out(ctx, bytes, capacity);
         pthread_mutex_unlock(&ctx->lock);
-        return tile_fail(TILE_E_MEMORY, "memory: %zu bytes could not be allocated", bytes);
+        return status;
     }
     got->refs = 1;
     got->bytes = bytes;
     got->next = NULL;
-    MARK_ALIVE(got->data, bytes);
-    MARK_DEAD((char *)got->data + bytes, capacity - bytes);
+    mark_alive(got, bytes);
+    mark_dead(got, bytes);
     *buffer = got;
     return TILE_OK;
+}
+
+tile_status tile_buffer_create(tile_context *ctx, size_t bytes, tile_buffer **buffer) {
+    return create(ctx, bytes, false, buffer);
+}
+
+tile_status tile_buffer_create_host(tile_context *ctx, size_t bytes, tile_buffer **buffer) {
+    return create(ctx, bytes, tile_is_remote(ctx), buffer);
 }
 
 tile_status tile_buffer_borrow(tile_context *ctx, void *memory, size_t bytes,
@@ -222,11 +258,14 @@ void tile_buffer_release(tile_buffer *buffer) {
     tile_context *ctx = buffer->ctx;
     size_t capacity;
     const int c = tile_pool_class(buffer->capacity, &capacity);
-    MARK_DEAD(buffer->data, capacity);
+    mark_dead(buffer, 0);
     pthread_mutex_lock(&ctx->lock);
     count_out(ctx, buffer->bytes, capacity);
-    buffer->next = ctx->pool[c];
-    ctx->pool[c] = buffer;
-    ctx->pool_capacity += capacity;
+    if (!buffer->host) {
+        buffer->next = ctx->pool[c];
+        ctx->pool[c] = buffer;
+        ctx->pool_capacity += capacity;
+    }
     pthread_mutex_unlock(&ctx->lock);
+    if (buffer->host) buffer_free(buffer);
 }

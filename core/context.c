@@ -31,29 +31,30 @@ static int core_count(void) {
     return count < THREADS_MAX ? (int)count : THREADS_MAX;
 }
 
-static tile_status choose_threads(int wanted, int *threads) {
+static tile_status choose_threads(const char *call, int wanted, int *threads) {
     TILE_CHECK(wanted >= 0 && wanted <= THREADS_MAX, TILE_E_ARGUMENT,
-               "tile_context_create: threads is %d, wanted 0 to %d", wanted, THREADS_MAX);
+               "%s: threads is %d, wanted 0 to %d", call, wanted, THREADS_MAX);
     int64_t count = wanted;
-    if (wanted == 0) TILE_TRY(tile_environment_whole("TILE_THREADS", 1, THREADS_MAX, &count));
+    if (wanted == 0) TILE_TRY(tile_environment_whole(call, "TILE_THREADS", 1, THREADS_MAX, &count));
     *threads = count ? (int)count : core_count();
     return TILE_OK;
 }
 
-static tile_status choose_check(bool wanted, bool *check) {
+static tile_status choose_check(const char *call, bool wanted, bool *check) {
     const char *text = getenv("TILE_CHECK");
     *check = wanted;
     if (!text || !*text) return TILE_OK;
     TILE_CHECK((text[0] == '0' || text[0] == '1') && !text[1], TILE_E_ARGUMENT,
-               "tile_context_create: TILE_CHECK is \"%.40s\", wanted 0 or 1", text);
+               "%s: TILE_CHECK is \"%.40s\", wanted 0 or 1", call, text);
     *check = wanted || text[0] == '1';
     return TILE_OK;
 }
 
-static tile_status choose_executor(tile_executor wanted, tile_executor *executor) {
+static tile_status choose_executor(const char *call, tile_executor wanted,
+                                   tile_executor *executor) {
     static const char *const names[] = {"auto", "interpreter", "native"};
     TILE_CHECK((unsigned)wanted < TILE_EXECUTORS, TILE_E_ARGUMENT,
-               "tile_context_create: executor is %d, wanted a tile_executor", (int)wanted);
+               "%s: executor is %d, wanted a tile_executor", call, (int)wanted);
     const char *text = getenv("TILE_EXECUTOR");
     *executor = wanted;
     if (wanted != TILE_EXECUTOR_AUTO || !text || !*text) return TILE_OK;
@@ -63,33 +64,43 @@ static tile_status choose_executor(tile_executor wanted, tile_executor *executor
         return TILE_OK;
     }
     return tile_fail(TILE_E_ARGUMENT,
-                     "tile_context_create: TILE_EXECUTOR is \"%.40s\", wanted auto, interpreter or "
-                     "native",
+                     "%s: TILE_EXECUTOR is \"%.40s\", wanted auto, interpreter or native", call,
                      text);
 }
 
 static tile_device *next_device;
+static tile_device_maker next_maker;
 
 void tile_device_use(tile_device *device) {
     next_device = device;
 }
 
-tile_status tile_context_create(const tile_context_options *options, tile_context **ctx) {
-    TILE_CHECK(ctx, TILE_E_ARGUMENT, "tile_context_create: ctx is NULL");
-    int threads = 1;
+void tile_device_make_with(tile_device_maker make) {
+    next_maker = make;
+}
+
+typedef struct choices {
+    int threads;
     bool check;
-    TILE_TRY(tile_environment_check());
-    TILE_TRY(choose_check(options && options->check, &check));
-    TILE_TRY(choose_threads(options ? options->threads : 0, &threads));
-    tile_executor executor = TILE_EXECUTOR_AUTO;
-    TILE_TRY(choose_executor(options ? options->executor : TILE_EXECUTOR_AUTO, &executor));
+    tile_executor executor;
+} choices;
+
+static tile_status choose(const char *call, const tile_context_options *o, choices *c) {
+    TILE_TRY(tile_environment_check(call));
+    TILE_TRY(choose_check(call, o && o->check, &c->check));
+    TILE_TRY(choose_threads(call, o ? o->threads : 0, &c->threads));
+    return choose_executor(call, o ? o->executor : TILE_EXECUTOR_AUTO, &c->executor);
+}
+
+/* The device is the context's only when all is well. */
+static tile_status make(const choices *c, const tile_context_options *options, tile_device *device,
+                        tile_context **ctx) {
     tile_context *made = tile_alloc(sizeof *made);
     if (!made) return TILE_E_MEMORY;
     made->refs = 1;
-    made->executor = executor;
-    if (executor == TILE_EXECUTOR_AUTO) made->device = next_device;
-    made->threads = threads;
-    made->check = check;
+    made->executor = c->executor;
+    made->threads = c->threads;
+    made->check = c->check;
     made->memory_limit = options ? options->memory_limit : 0;
     made->shared_bytes =
         options && options->shared_bytes ? options->shared_bytes : shared_bytes_max;
@@ -99,8 +110,34 @@ tile_status tile_context_create(const tile_context_options *options, tile_contex
         tile_context_release(made);
         return status;
     }
+    made->device = device;
     *ctx = made;
     return TILE_OK;
+}
+
+static void destroy_device(tile_device *device) {
+    if (device && device->destroy) device->destroy(device);
+}
+
+tile_status tile_context_make(const char *call, const tile_context_options *options,
+                              tile_device *device, tile_context **ctx) {
+    choices c = {.threads = 1};
+    tile_status status = choose(call, options, &c);
+    if (device && device->alloc) c.threads = 1; /* the host does nothing but ask */
+    if (!status) status = make(&c, options, device, ctx);
+    if (status) destroy_device(device);
+    return status;
+}
+
+tile_status tile_context_create(const tile_context_options *options, tile_context **ctx) {
+    static const char call[] = "tile_context_create";
+    tile_device *device = NULL;
+    choices c = {.threads = 1};
+    TILE_CHECK(ctx, TILE_E_ARGUMENT, "%s: ctx is NULL", call);
+    TILE_TRY(choose(call, options, &c));
+    if (c.executor == TILE_EXECUTOR_AUTO) device = next_device;
+    if (c.executor == TILE_EXECUTOR_AUTO && next_maker) TILE_TRY(next_maker(&device));
+    return tile_context_make(call, options, device, ctx);
 }
 
 tile_context *tile_context_hold(tile_context *ctx) {
@@ -116,6 +153,7 @@ static void context_free(tile_context *ctx) {
     else
         tile_free(ctx->scratch);
     tile_pool_empty(ctx);
+    destroy_device(ctx->device);
     pthread_mutex_destroy(&ctx->lock);
     tile_free(ctx);
 }
@@ -155,6 +193,7 @@ void tile_context_pend(tile_context *ctx, tile_status code, const char *format, 
 
 tile_status tile_context_sync(tile_context *ctx) {
     TILE_CHECK(ctx, TILE_E_ARGUMENT, "tile_context_sync: ctx is NULL");
+    if (ctx->device && ctx->device->sync) TILE_TRY(ctx->device->sync(ctx->device));
     if (__atomic_load_n(&ctx->pending, __ATOMIC_RELAXED) == TILE_OK) return TILE_OK;
     char message[sizeof ctx->pending_message];
     pthread_mutex_lock(&ctx->lock);

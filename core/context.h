@@ -39,7 +39,7 @@ struct tile_context {
     tile_executor executor;
     tile_device *device;         /* runs every launch; NULL: the CPU does; see device.h */
     tile_native_service *native; /* NULL: nothing was asked of it yet */
-    int64_t native_launches, interpreted_launches;
+    int64_t native_launches, interpreted_launches, device_launches;
     int64_t ready_refs; /* of refs, those of ready_made's own kernels; whoever makes one adds 1 */
 };
 

@@ -16,11 +16,11 @@ int64_t tile_environment_cache_bytes(void);
 /* value changes only where the variable is set.
  *
  * errors   TILE_E_ARGUMENT what was set is no number of the range, or no whole one */
-tile_status tile_environment_whole(const char *name, int64_t low, int64_t high,
+tile_status tile_environment_whole(const char *call, const char *name, int64_t low, int64_t high,
                                    int64_t *value) TILE_MUST_USE;
 
 /* errors   TILE_E_ARGUMENT a variable of the two above is wrong */
-tile_status tile_environment_check(void) TILE_MUST_USE;
+tile_status tile_environment_check(const char *call) TILE_MUST_USE;
 
 #ifdef __cplusplus
 }

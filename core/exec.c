@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "core/device.h"
 #include "core/memory.h"
 #include "core/native.h"
 #include "core/status.h"
@@ -98,7 +99,7 @@ static void free_scratch(tile_context *ctx) {
 static tile_status grow_buffer(tile_context *ctx, tile_buffer **buffer, size_t bytes) {
     if (*buffer && (*buffer)->bytes >= bytes) return TILE_OK;
     tile_buffer *grown;
-    TILE_TRY(tile_buffer_create(ctx, bytes, &grown));
+    TILE_TRY(tile_buffer_create_host(ctx, bytes, &grown));
     tile_buffer_release(*buffer);
     *buffer = grown;
     return TILE_OK;
@@ -131,6 +132,7 @@ static tile_status need_scratch(const tile_executable *exe) {
     }
     scratch *s = ctx->scratch;
     TILE_TRY(grow_buffer(ctx, &s->shared, launch_bytes(exe) + TILE_LINE));
+    if (ctx->device) return TILE_OK;
     return grow_buffer(ctx, &s->parts, thread_bytes(exe) * (size_t)ctx->threads + TILE_LINE);
 }
 
@@ -233,7 +235,7 @@ static void run_apart(const tile_run_state *run, char *arenas, size_t arena_byte
     tile_parallel(exe->ctx, chunks, exe->block_ns * (double)run->blocks, run_part, &job);
 }
 
-/* The policy, and memory for the commit where it needs one. */
+/* The policy, and memory for the commit where it needs one. A device keeps order in another way. */
 static tile_status choose(tile_run_state *run, tile_commit_size *size) {
     *size = (tile_commit_size){.bytes = 0};
     if (run->blocks < 2) {
@@ -241,7 +243,7 @@ static tile_status choose(tile_run_state *run, tile_commit_size *size) {
         return TILE_OK;
     }
     tile_choose_policy(run);
-    if (!run->logged && !run->summed) return TILE_OK;
+    if (run->exe->ctx->device || (!run->logged && !run->summed)) return TILE_OK;
     *size = tile_commit_measure(run);
     scratch *s = run->exe->ctx->scratch;
     return grow_buffer(run->exe->ctx, &s->commit, size->bytes);
@@ -252,9 +254,9 @@ tile_status tile_executable_reserve(tile_executable *exe, const tile_bound *boun
     tile_commit_size size;
     size_t stash;
     TILE_TRY(need_scratch(exe));
-    if (exe->ctx->device) TILE_TRY(tile_device_load(exe));
     TILE_TRY(begin(exe, bound, false, &run, &stash));
-    return choose(&run, &size);
+    TILE_TRY(choose(&run, &size));
+    return exe->ctx->device ? tile_device_reserve(exe, &run) : TILE_OK;
 }
 
 bool tile_executable_may_fail(tile_executable *exe, const tile_bound *bound) {
@@ -307,14 +309,15 @@ tile_status tile_execute(tile_executable *exe, const tile_bound *bound) {
     tile_commit_size size;
     size_t stash;
     TILE_TRY(need_scratch(exe));
-    TILE_TRY(begin(exe, bound, true, &run, &stash));
+    TILE_TRY(begin(exe, bound, !exe->ctx->device, &run, &stash));
     error.set = false;
     run.error = &error;
     if (!run.blocks) return TILE_OK;
     TILE_CHECK(bound->stash || !stash, TILE_E_STATE, "%s: no stash for kept values",
                exe->program.name);
     if (exe->ctx->device) {
-        if (run.blocks > 1) tile_choose_policy(&run);
+        TILE_TRY(choose(&run, &size));
+        exe->ctx->device_launches++;
         TILE_TRY(tile_device_run(exe, &run));
         return error.set ? tile_fail(TILE_E_EXECUTION, "%s", error.message) : TILE_OK;
     }

@@ -32,7 +32,8 @@ tile_status tile_device_load(tile_executable *exe) {
     TILE_TRY(tile_cuda_write(exe, &source));
     const tile_status status = device->load(device, &source, &exe->device_kernel);
     tile_cuda_kernel_clear(&source);
-    return status;
+    return status ? tile_fail(status, "kernel %s: %s", exe->program.name, tile_last_error())
+                  : status;
 }
 
 void tile_device_drop(tile_executable *exe) {
@@ -52,11 +53,11 @@ static void fill_slots(const tile_run_state *run, tile_cuda_slot *slot) {
     }
 }
 
-static void fill(const tile_run_state *run, tile_cuda_error *error, char *argument) {
+static void fill(const tile_run_state *run, char *argument) {
     const tile_program *p = &run->exe->program;
     const layout at = lay_out(p);
     tile_cuda_head head = {
-        .blocks = run->blocks, .stash = run->bound->stash, .error = error, .arena = NULL};
+        .blocks = run->blocks, .stash = run->bound->stash, .error = NULL, .arena = NULL};
     memcpy(head.grid, run->bound->grid, sizeof head.grid);
     memcpy(head.domain, run->bound->domain, sizeof head.domain);
     memcpy(argument, &head, sizeof head);
@@ -88,18 +89,39 @@ static void note_error(const tile_run_state *run, const tile_cuda_error *e) {
 
 /* Where blocks meet in memory, one CUDA block runs them all, in order. Sums into one place are the
  * same in any order but for their rounding. */
+static tile_device_launch describe(const tile_executable *exe, const tile_run_state *run) {
+    const bool ordered = run->serial || run->logged || run->summed;
+    const int64_t blocks = run->blocks < BLOCKS_MAX ? run->blocks : BLOCKS_MAX;
+    return (tile_device_launch){.argument = (tile_cuda_head *)(void *)exe->argument,
+                                .bytes = lay_out(&exe->program).bytes,
+                                .arena_bytes = tile_cuda_arena(exe),
+                                .blocks = ordered ? 1 : blocks,
+                                .name = exe->program.name};
+}
+
+tile_status tile_device_reserve(tile_executable *exe, const tile_run_state *run) {
+    tile_device *device = exe->ctx->device;
+    TILE_TRY(tile_device_load(exe));
+    if (!device->reserve || !run->blocks) return TILE_OK;
+    const tile_device_launch launch = describe(exe, run);
+    return device->reserve(device, exe->device_kernel, &launch);
+}
+
 tile_status tile_device_run(tile_executable *exe, const tile_run_state *run) {
     tile_cuda_error error = {.set = 0};
     tile_device *device = exe->ctx->device;
     TILE_TRY(tile_device_load(exe));
-    fill(run, &error, exe->argument);
-    const bool ordered = run->serial || run->logged || run->summed;
-    const int64_t blocks = run->blocks < BLOCKS_MAX ? run->blocks : BLOCKS_MAX;
-    const tile_device_launch launch = {.argument = (tile_cuda_head *)(void *)exe->argument,
-                                       .bytes = lay_out(&exe->program).bytes,
-                                       .arena_bytes = tile_cuda_arena(exe),
-                                       .blocks = ordered ? 1 : blocks};
+    fill(run, exe->argument);
+    tile_device_launch launch = describe(exe, run);
+    if (run->may_fail) launch.error = &error;
+    launch.wait = exe->ctx->check;
     TILE_TRY(device->launch(device, exe->device_kernel, &launch));
     note_error(run, &error);
     return TILE_OK;
+}
+
+tile_status tile_executable_resources(tile_executable *exe, tile_device_resources *resources) {
+    tile_device *device = exe->ctx->device;
+    TILE_TRY(tile_device_load(exe));
+    return device->resources(device, exe->device_kernel, tile_cuda_arena(exe), resources);
 }

@@ -272,8 +272,9 @@ bool tile_commit_take(tile_runner *r, const tile_call_step *step, const tile_cal
 
 /* Devices (exec_device.c) */
 
-/* Has the context's device ready for the program. */
+/* Has the context's device ready for the program; for a launch. */
 tile_status tile_device_load(tile_executable *exe) TILE_MUST_USE;
+tile_status tile_device_reserve(tile_executable *exe, const tile_run_state *run) TILE_MUST_USE;
 
 /* Runs the launch by the context's device. */
 tile_status tile_device_run(tile_executable *exe, const tile_run_state *run) TILE_MUST_USE;

@@ -5,6 +5,7 @@
  *   added to, updated or stored, never read        at once, writes committed in block order
  *   anything else                                  one block after the other
  */
+#include "core/device.h"
 #include "core/exec_internal.h"
 
 /* Aliases */
@@ -172,7 +173,8 @@ void tile_choose_policy(tile_run_state *run) {
         left &= ~members;
         choose_class(run, &aliases, members, k);
     }
-    /* In one thread blocks come in order anyway; but sums have the same chunks for any threads. */
-    if (run->exe->ctx->threads < 2 && !run->summed) run->serial = true;
+    /* In one thread blocks come in order anyway; but sums have the same chunks for any threads, and
+     * on a device blocks run at once. */
+    if (run->exe->ctx->threads < 2 && !run->summed && !run->exe->ctx->device) run->serial = true;
     if (run->serial) run->logged = 0;
 }

@@ -2,6 +2,7 @@
 #include "core/array.h"
 #include "core/context.h"
 #include "core/dtype.h"
+#include "core/move.h"
 #include "core/status.h"
 
 enum { ELEMENT_BYTES_MAX = 64 };
@@ -34,9 +35,8 @@ static tile_status check_host(const char *call, const tile_array *array, const v
 tile_status tile_array_read(tile_array *array, void *host, size_t bytes) {
     TILE_TRY(check_host("tile_array_read", array, host, bytes));
     TILE_TRY(tile_array_check_readable(array, "tile_array_read"));
-    tile_copy_strided(array->dtype, array->shape, host, NULL, tile_array_address(array),
-                      array->stride);
-    return TILE_OK;
+    return tile_move_out(array->storage->ctx, array->dtype, array->shape, host,
+                         tile_array_address(array), array->stride);
 }
 
 /* What the host wrote over a whole gradient is valid again. */
@@ -60,8 +60,8 @@ static tile_status write_noted(const char *call, tile_array *array, const void *
     const tile_status kept = whole ? tile_storage_will_replace(storage)
                                    : tile_storage_will_write(storage, tile_array_range(array));
     if (kept) return refused_by(call, kept);
-    tile_copy_strided(array->dtype, array->shape, tile_array_address(array), array->stride, from,
-                      from_stride);
+    TILE_TRY(tile_move_in(storage->ctx, array->dtype, array->shape, tile_array_address(array),
+                          array->stride, from, from_stride));
     if (whole) validate_grad(storage);
     return tile_storage_written(storage, array);
 }
@@ -89,6 +89,9 @@ tile_status tile_array_fill(tile_array *array, double value) {
 tile_status tile_array_data(tile_array *array, void **data) {
     TILE_CHECK(array && data, TILE_E_ARGUMENT, "tile_array_data: %s is NULL",
                array ? "data" : "array");
+    TILE_CHECK(!tile_is_remote(array->storage->ctx), TILE_E_STATE,
+               "tile_array_data: array is in a device's memory, expected one of a CPU context: "
+               "tile_cuda_array_data gives its address there");
     TILE_TRY(check_grad_valid(array, "tile_array_data"));
     array->storage->exposed = true;
     *data = tile_array_address(array);

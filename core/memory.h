@@ -32,6 +32,7 @@ typedef struct tile_buffer {
     void *data;
     size_t bytes;             /* asked for; what the context counts */
     size_t capacity;          /* allocated; 0: borrowed memory that is not freed */
+    bool host;                /* the host's memory on a context whose memory is a device's */
     struct tile_buffer *next; /* in the pool */
 } tile_buffer;
 
@@ -39,6 +40,10 @@ typedef struct tile_buffer {
  *
  * errors   TILE_E_MEMORY also when it would exceed the context's limit */
 tile_status tile_buffer_create(tile_context *ctx, size_t bytes, tile_buffer **buffer) TILE_MUST_USE;
+/* The same of memory that the host may touch, whatever the context. */
+tile_status tile_buffer_create_host(tile_context *ctx, size_t bytes,
+                                    tile_buffer **buffer) TILE_MUST_USE;
+
 tile_status tile_buffer_borrow(tile_context *ctx, void *memory, size_t bytes,
                                tile_buffer **buffer) TILE_MUST_USE;
 tile_buffer *tile_buffer_hold(tile_buffer *buffer);

@@ -61,6 +61,13 @@ bool tile_native_folder(char folder[TILE_NATIVE_PATH], char why[TILE_NATIVE_WHY]
 /* Whether the object of an id is there and whole; a damaged one is removed. */
 bool tile_native_have(const char *folder, const char *id);
 
+/* The same cache for code of other kinds: ID and an ending. Gets an entry that is there and whole,
+ * as memory that the caller frees; puts one. */
+bool tile_native_get(const char *folder, const char *id, const char *ending, void **data);
+bool tile_native_put(const char *folder, const char *id, const char *ending, const void *data,
+                     size_t bytes, char why[TILE_NATIVE_WHY]);
+void tile_native_remove(const char *folder, const char *id, const char *ending);
+
 /* Takes a compiled object and its text into the cache, by renaming; drops the oldest ones. */
 bool tile_native_keep(const char *folder, const char *id, const char *object, const char *text,
                       char why[TILE_NATIVE_WHY]);

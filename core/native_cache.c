@@ -142,18 +142,52 @@ static bool is_whole(int file) {
     return hash_file(file, (uint64_t)length, &whole) == end.sum && whole;
 }
 
-bool tile_native_have(const char *folder, const char *id) {
+/* A whole entry, open; a damaged one is removed. -1: there is none. */
+static int open_entry(const char *folder, const char *id, const char *ending) {
     char path[TILE_NATIVE_PATH];
-    (void)snprintf(path, sizeof path, "%.900s/%s.so", folder, id);
+    (void)snprintf(path, sizeof path, "%.900s/%s%s", folder, id, ending);
     const int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0) return false;
-    const bool whole = is_whole(file);
-    if (whole)
+    if (file < 0) return -1;
+    if (is_whole(file)) {
         (void)futimens(file, NULL); /* the time of its last use */
-    else
-        (void)unlink(path);
+        return file;
+    }
+    (void)unlink(path);
     close(file);
-    return whole;
+    return -1;
+}
+
+bool tile_native_have(const char *folder, const char *id) {
+    const int file = open_entry(folder, id, ".so");
+    if (file >= 0) close(file);
+    return file >= 0;
+}
+
+bool tile_native_get(const char *folder, const char *id, const char *ending, void **data) {
+    struct stat is;
+    const int file = open_entry(folder, id, ending);
+    if (file < 0) return false;
+    const size_t bytes = fstat(file, &is) ? 0 : (size_t)is.st_size - sizeof(trailer);
+    char *got = tile_alloc(bytes);
+    size_t done = 0;
+    while (got && done < bytes) {
+        const ssize_t n = pread(file, got + done, bytes - done, (off_t)done);
+        if (n <= 0) break;
+        done += (size_t)n;
+    }
+    close(file);
+    if (got && bytes && done == bytes) {
+        *data = got;
+        return true;
+    }
+    tile_free(got);
+    return false;
+}
+
+void tile_native_remove(const char *folder, const char *id, const char *ending) {
+    char path[TILE_NATIVE_PATH];
+    (void)snprintf(path, sizeof path, "%.900s/%s%s", folder, id, ending);
+    (void)unlink(path);
 }
 
 static bool write_trailer(const char *object) {
@@ -189,7 +223,8 @@ static bool is_ours(const char *name, bool *left_over) {
     for (int k = 0; k < ID; k++)
         if (!strchr("0123456789abcdef", name[k]) || !name[k]) return false;
     *left_over = strstr(name + ID, ".new") != NULL;
-    return *left_over || !strcmp(name + ID, ".so") || !strcmp(name + ID, ".c");
+    return *left_over || !strcmp(name + ID, ".so") || !strcmp(name + ID, ".c") ||
+           !strcmp(name + ID, ".cubin");
 }
 
 static void list_entries(DIR *folder, entry **entries, int32_t *count) {
@@ -246,4 +281,26 @@ bool tile_native_keep(const char *folder, const char *id, const char *object, co
     }
     drop_oldest(folder, id);
     return true;
+}
+
+static bool write_file(const char *path, const void *data, size_t bytes) {
+    FILE *out = fopen(path, "wbx");
+    if (!out) return false;
+    const bool done = fwrite(data, 1, bytes, out) == bytes;
+    return fclose(out) == 0 && done;
+}
+
+bool tile_native_put(const char *folder, const char *id, const char *ending, const void *data,
+                     size_t bytes, char why[TILE_NATIVE_WHY]) {
+    char made[TILE_NATIVE_PATH], path[TILE_NATIVE_PATH];
+    tile_native_temporary(folder, id, ending, made);
+    (void)snprintf(path, sizeof path, "%.900s/%s%s", folder, id, ending);
+    const bool done =
+        write_file(made, data, bytes) && write_trailer(made) && rename(made, path) == 0;
+    if (done)
+        drop_oldest(folder, id);
+    else
+        (void)snprintf(why, TILE_NATIVE_WHY, "the cache folder %.150s is full", folder);
+    if (!done) (void)unlink(made);
+    return done;
 }

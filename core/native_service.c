@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/device.h"
 #include "core/memory.h"
 #include "core/native.h"
 #include "core/status.h"
@@ -253,6 +254,8 @@ tile_status tile_context_info(tile_context *ctx, tile_executor_info *info) {
     *info = (tile_executor_info){.executor = ctx->executor,
                                  .native_launches = ctx->native_launches,
                                  .interpreted_launches = ctx->interpreted_launches};
+    info->device_launches = ctx->device_launches;
+    if (ctx->device && ctx->device->info) ctx->device->info(ctx->device, info);
     tile_native_service *s = ctx->native;
     if (!s) return TILE_OK;
     pthread_mutex_lock(&s->lock);

@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include "core/array.h"
+#include "core/context.h"
 #include "core/dtype.h"
+#include "core/move.h"
 #include "core/npy_header.h"
 #include "core/status.h"
 
@@ -116,19 +118,21 @@ static tile_status read_elements(const source *from, const tile_npy_header *head
     return check_bools(from, header, to, count);
 }
 
-/* Fortran order: the first dimension is the fastest. */
-static tile_status read_fortran(tile_context *ctx, const source *from,
-                                const tile_npy_header *header, void *to) {
+/* By memory of the host's. Fortran order: the first dimension is the fastest. */
+static tile_status read_staged(tile_context *ctx, const source *from, const tile_npy_header *header,
+                               void *to) {
     tile_buffer *buffer;
     const size_t bytes = (size_t)tile_shape_count(header->shape) * tile_dtype_size(header->dtype);
-    TILE_TRY(tile_buffer_create(ctx, bytes, &buffer));
-    const tile_status status = read_elements(from, header, buffer->data);
+    TILE_TRY(tile_buffer_create_host(ctx, bytes, &buffer));
+    tile_status status = read_elements(from, header, buffer->data);
     int64_t stride[TILE_RANK_MAX], next = 1;
     for (int d = 0; d < header->shape.rank; d++) {
         stride[d] = next;
         next *= header->shape.extent[d];
     }
-    if (!status) tile_copy_strided(header->dtype, header->shape, to, NULL, buffer->data, stride);
+    if (!status)
+        status = tile_move_in(ctx, header->dtype, header->shape, to, NULL, buffer->data,
+                              header->fortran_order ? stride : NULL);
     tile_buffer_release(buffer);
     return status;
 }
@@ -138,10 +142,10 @@ static tile_status load_from(tile_context *ctx, const source *from, tile_array *
     TILE_TRY(read_header(from, &header));
     tile_array *made = NULL;
     TILE_TRY(tile_array_create(ctx, header.dtype, header.shape, &made));
-    const bool columns = header.fortran_order && tile_array_count(made) > 0;
+    const bool staged = (header.fortran_order || tile_is_remote(ctx)) && tile_array_count(made) > 0;
     void *to = tile_array_address(made);
     const tile_status status =
-        columns ? read_fortran(ctx, from, &header, to) : read_elements(from, &header, to);
+        staged ? read_staged(ctx, from, &header, to) : read_elements(from, &header, to);
     if (status) {
         tile_array_destroy(made);
         return status;
@@ -229,11 +233,12 @@ static tile_status save_copy(const tile_array *array, const char *path) {
     const int64_t count = tile_array_count(array);
     const size_t size = tile_dtype_size(dtype);
     tile_buffer *buffer;
-    TILE_TRY(tile_buffer_create(array->storage->ctx, (size_t)count * size, &buffer));
-    tile_copy_strided(dtype, array->shape, buffer->data, NULL, tile_array_address(array),
-                      array->stride);
-    if (!host_is_little_endian()) swap_bytes(buffer->data, count, size);
-    const tile_status status = save_data(array, buffer->data, path);
+    tile_context *ctx = array->storage->ctx;
+    TILE_TRY(tile_buffer_create_host(ctx, (size_t)count * size, &buffer));
+    tile_status status = tile_move_out(ctx, dtype, array->shape, buffer->data,
+                                       tile_array_address(array), array->stride);
+    if (!status && !host_is_little_endian()) swap_bytes(buffer->data, count, size);
+    if (!status) status = save_data(array, buffer->data, path);
     tile_buffer_release(buffer);
     return status;
 }
@@ -249,7 +254,8 @@ tile_status tile_array_save_npy(tile_array *array, const char *path) {
     TILE_CHECK(stat(path, &info) != 0 || S_ISREG(info.st_mode), TILE_E_FILE,
                "tile_array_save_npy: %s exists and is not a regular file",
                tile_npy_path_text(path));
-    if (tile_array_is_contiguous(array) && host_is_little_endian())
+    if (!tile_is_remote(array->storage->ctx) && tile_array_is_contiguous(array) &&
+        host_is_little_endian())
         return save_data(array, tile_array_address(array), path);
     return save_copy(array, path);
 }

@@ -1,8 +1,7 @@
 /* storage.c: the memory that arrays share, and announcing writes to those who watch it. */
-#include <string.h>
-
 #include "core/array.h"
 #include "core/context.h"
+#include "core/move.h"
 #include "core/status.h"
 
 tile_status tile_storage_create(tile_context *ctx, tile_dtype dtype, size_t bytes,
@@ -10,12 +9,15 @@ tile_status tile_storage_create(tile_context *ctx, tile_dtype dtype, size_t byte
     tile_storage *made = tile_alloc(sizeof *made);
     if (!made) return TILE_E_MEMORY;
     tile_buffer *buffer = take;
-    const tile_status status = take ? TILE_OK : tile_buffer_create(ctx, bytes, &buffer);
+    tile_status status = take ? TILE_OK : tile_buffer_create(ctx, bytes, &buffer);
+    if (!status && !take) {
+        status = tile_move_zero(ctx, buffer->data, bytes);
+        if (status) tile_buffer_release(buffer);
+    }
     if (status) {
         tile_free(made);
         return status;
     }
-    if (!take) memset(buffer->data, 0, bytes);
     *made = (tile_storage){
         .ctx = tile_context_hold(ctx), .refs = 1, .dtype = dtype, .bytes = bytes, .buffer = buffer};
     *storage = made;
@@ -66,10 +68,11 @@ tile_status tile_storage_will_replace(tile_storage *storage) {
     for (tile_watcher *w = storage->watchers; w && !status; w = w->next)
         if (w->needs(w, all)) status = w->save(w, all, old);
     /* Somebody may have adopted the old buffer already, so that the storage moves even then. */
-    if (status) memcpy(fresh->data, old->data, storage->bytes);
+    tile_status moved = TILE_OK;
+    if (status) moved = tile_move_copy(storage->ctx, fresh->data, old->data, storage->bytes);
     storage->buffer = fresh;
     tile_buffer_release(old);
-    return status;
+    return moved ? moved : status;
 }
 
 tile_status tile_storage_written(tile_storage *storage, const tile_array *array) {

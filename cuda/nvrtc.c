@@ -21,6 +21,11 @@ typedef struct library {
     int (*log)(program, char *);
     int (*cubin_size)(program, size_t *);
     int (*cubin)(program, char *);
+    int (*ptx_size)(program, size_t *);
+    int (*ptx)(program, char *);
+    int (*version)(int *major, int *minor);
+    int (*architecture_count)(int *);
+    int (*architectures)(int *);
     const char *(*text)(int result);
 } library;
 
@@ -73,7 +78,10 @@ static tile_status load(library *l) {
         FIND(l, create, "nvrtcCreateProgram") && FIND(l, destroy, "nvrtcDestroyProgram") &&
         FIND(l, compile, "nvrtcCompileProgram") && FIND(l, log_size, "nvrtcGetProgramLogSize") &&
         FIND(l, log, "nvrtcGetProgramLog") && FIND(l, cubin_size, "nvrtcGetCUBINSize") &&
-        FIND(l, cubin, "nvrtcGetCUBIN") && FIND(l, text, "nvrtcGetErrorString");
+        FIND(l, cubin, "nvrtcGetCUBIN") && FIND(l, ptx_size, "nvrtcGetPTXSize") &&
+        FIND(l, ptx, "nvrtcGetPTX") && FIND(l, version, "nvrtcVersion") &&
+        FIND(l, architecture_count, "nvrtcGetNumSupportedArchs") &&
+        FIND(l, architectures, "nvrtcGetSupportedArchs") && FIND(l, text, "nvrtcGetErrorString");
     if (!whole) {
         dlclose(l->handle);
         l->handle = NULL;
@@ -92,8 +100,11 @@ static tile_status library_of(library *l) {
 
 /* Errors */
 
-/* The text of a line, without its margin. */
+/* The text of a line, without its margin. Lines may be counted anew from a kernel's own text on. */
 static void copy_line(const char *source, long number, char to[LINE]) {
+    static const char mark[] = "\n#line 1 \"kernel\"\n";
+    const char *own = strstr(source, mark);
+    if (own) source = own + sizeof mark - 1;
     for (long k = 1; k < number && source; k++) {
         source = strchr(source, '\n');
         if (source) source++;
@@ -128,31 +139,72 @@ static tile_status fail_with_log(const library *l, program p, const char *source
 
 /* Compiling */
 
-static tile_status take_cubin(const library *l, program p, tile_cubin *cubin) {
-    int result = l->cubin_size(p, &cubin->bytes);
+/* ptx: the driver is to finish it. */
+static tile_status take_code(const library *l, program p, bool ptx, tile_cubin *cubin) {
+    int result = ptx ? l->ptx_size(p, &cubin->bytes) : l->cubin_size(p, &cubin->bytes);
     if (!result) {
         cubin->data = tile_alloc(cubin->bytes + 1);
         if (!cubin->data) return TILE_E_MEMORY;
-        result = l->cubin(p, cubin->data);
+        result = ptx ? l->ptx(p, cubin->data) : l->cubin(p, cubin->data);
     }
     if (!result) return TILE_OK;
     tile_cubin_clear(cubin);
     return tile_fail(TILE_E_DEVICE, "NVRTC: %s", l->text(result));
 }
 
-tile_status tile_nvrtc_compile(const char *source, const char *architecture, tile_cubin *cubin) {
+static const char *const fixed_options[] = {"--std=c++17", "--fmad=false", "-w"};
+
+tile_status tile_nvrtc_name(const char *architecture, char name[2 * TILE_NVRTC_NAME]) {
+    library l;
+    int major = 0, minor = 0;
+    TILE_TRY(library_of(&l));
+    const int result = l.version(&major, &minor);
+    if (result) return tile_fail(TILE_E_DEVICE, "NVRTC: %s", l.text(result));
+    (void)snprintf(name, 2 * TILE_NVRTC_NAME, "nvrtc %d.%d %.20s %s", major, minor, architecture,
+                   fixed_options[1]);
+    return TILE_OK;
+}
+
+/* Code for one minor version runs on later ones of its major. */
+static void choose(const int *known, int count, int wanted, char text[TILE_NVRTC_NAME]) {
+    int best = 0;
+    for (int k = 0; k < count; k++)
+        if (known[k] <= wanted && known[k] > best) best = known[k];
+    const bool runs = best / 10 == wanted / 10;
+    (void)snprintf(text, TILE_NVRTC_NAME, "%s_%d", runs ? "sm" : "compute", best);
+}
+
+tile_status tile_nvrtc_architecture(int major, int minor, char architecture[TILE_NVRTC_NAME]) {
+    library l;
+    int known[256], count = 0;
+    const int room = (int)(sizeof known / sizeof *known), wanted = 10 * major + minor;
+    TILE_TRY(library_of(&l));
+    int result = l.architecture_count(&count);
+    if (!result && count > room) count = 0;
+    if (!result && count > 0) result = l.architectures(known);
+    if (result) return tile_fail(TILE_E_DEVICE, "NVRTC: %s", l.text(result));
+    TILE_CHECK(count > 0 && known[0] <= wanted, TILE_E_DEVICE,
+               "NVRTC: it compiles for sm_%d and newer, the device is sm_%d",
+               count > 0 ? known[0] : 0, wanted);
+    choose(known, count, wanted, architecture);
+    return TILE_OK;
+}
+
+tile_status tile_nvrtc_compile(const char *source, const char *name, const char *architecture,
+                               tile_cubin *cubin) {
     library l;
     program p = NULL;
     char target[64];
     *cubin = (tile_cubin){.data = NULL};
     TILE_TRY(library_of(&l));
     (void)snprintf(target, sizeof target, "--gpu-architecture=%.32s", architecture);
-    const char *const options[] = {target, "--std=c++17", "--fmad=false", "-w"};
-    int result = l.create(&p, source, "source", 0, NULL, NULL);
+    const char *const options[] = {target, fixed_options[0], fixed_options[1], fixed_options[2]};
+    const bool ptx = strncmp(architecture, "compute_", 8) == 0;
+    int result = l.create(&p, source, name, 0, NULL, NULL);
     if (result) return tile_fail(TILE_E_DEVICE, "NVRTC: %s", l.text(result));
     result = l.compile(p, sizeof options / sizeof *options, options);
     const tile_status status =
-        result ? fail_with_log(&l, p, source, result) : take_cubin(&l, p, cubin);
+        result ? fail_with_log(&l, p, source, result) : take_code(&l, p, ptx, cubin);
     (void)l.destroy(&p);
     return status;
 }

@@ -84,10 +84,12 @@ static tile_status hand_upstream(tape *t, handed *h, const tape_operand *o, tile
     const tile_dtype dtype = tile_wide_dtype(a->dtype);
     TILE_TRY(hand(h, tile_array_create(t->ctx, dtype, a->shape, place), place));
     if (!o->use->adjoint || !o->use->active) return TILE_OK;
-    const tape_elements from = tape_adjoint_of(o->use, a);
-    tile_copy_strided(dtype, a->shape, tile_array_address(*place), NULL, from.at, from.stride);
-    tape_zero_adjoint(o->use, a);
-    return TILE_OK;
+    for (int k = 0; k < tile_array_part_count(a); k++) {
+        const tile_array part = tile_array_part(a, k), copy = tile_array_part(*place, k);
+        TILE_TRY(tape_copy_elements(t->ctx, part.shape, tape_elements_of(&copy),
+                                    tape_adjoint_of(o->use, &part)));
+    }
+    return tape_zero_adjoint(o->use, a);
 }
 
 static tile_status hand_all(tape *t, const tape_record *r, handed *h) {
@@ -109,7 +111,7 @@ static tile_status hand_all(tape *t, const tape_record *r, handed *h) {
 tile_status tape_call_backward(tape *t, tape_record *r) {
     handed h = {.own_count = 0};
     for (int32_t k = 0; k < r->count; k++)
-        if (r->zero >> k & 1u) tape_fill_zero(r->operand[k].use->adjoint);
+        if (r->zero >> k & 1u) TILE_TRY(tape_fill_zero(r->operand[k].use->adjoint));
     tile_status status = hand_all(t, r, &h);
     if (!status && r->call->backward)
         status = r->call->backward(r->call->user, h.reads, h.writes, h.dreads);

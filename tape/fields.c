@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "core/dtype.h"
+#include "core/move.h"
 #include "core/status.h"
 #include "tape/tape.h"
 
@@ -22,8 +23,8 @@ bool tape_same_elements(const tile_array *a, const tile_array *b) {
     return !memcmp(a->stride, b->stride, (size_t)a->shape.rank * sizeof *a->stride);
 }
 
-void tape_fill_zero(tile_buffer *buffer) {
-    memset(buffer->data, 0, buffer->bytes);
+tile_status tape_fill_zero(tile_buffer *buffer) {
+    return tile_move_zero(buffer->ctx, buffer->data, buffer->bytes);
 }
 
 /* Bytes of an adjoint for one of its storage. */
@@ -118,8 +119,29 @@ static void add_dims(tile_shape shape, int d, tape_elements to, tape_elements fr
     }
 }
 
-void tape_add_elements(tile_shape shape, tape_elements to, tape_elements from) {
-    if (tile_shape_count(shape) > 0) add_dims(shape, 0, to, from);
+tile_status tape_add_elements(tile_context *ctx, tile_shape shape, tape_elements to,
+                              tape_elements from) {
+    if (tile_shape_count(shape) == 0) return TILE_OK;
+    if (tile_is_remote(ctx)) return tape_remote_add(ctx, shape, to, from);
+    add_dims(shape, 0, to, from);
+    return TILE_OK;
+}
+
+tile_status tape_copy_elements(tile_context *ctx, tile_shape shape, tape_elements to,
+                               tape_elements from) {
+    if (tile_shape_count(shape) == 0) return TILE_OK;
+    if (tile_is_remote(ctx)) return tape_remote_copy(ctx, shape, to, from);
+    tile_copy_strided(to.dtype, shape, to.at, to.stride, from.at, from.stride);
+    return TILE_OK;
+}
+
+tile_status tape_zero_elements(tile_context *ctx, tile_shape shape, tape_elements to) {
+    static const int64_t same_place[TILE_RANK_MAX];
+    static const _Alignas(16) char zero[16];
+    if (tile_shape_count(shape) == 0) return TILE_OK;
+    if (tile_is_remote(ctx)) return tape_remote_zero(ctx, shape, to);
+    tile_copy_strided(to.dtype, shape, to.at, to.stride, zero, same_place);
+    return TILE_OK;
 }
 
 tile_array tape_whole(tile_storage *storage) {
@@ -129,15 +151,13 @@ tile_array tape_whole(tile_storage *storage) {
     return all;
 }
 
-void tape_zero_adjoint(const tape_use *use, const tile_array *array) {
-    static const int64_t same_place[TILE_RANK_MAX];
-    static const _Alignas(16) char zero[16];
+tile_status tape_zero_adjoint(const tape_use *use, const tile_array *array) {
     for (int k = 0; k < tile_array_part_count(array); k++) {
         const tile_array part = tile_array_part(array, k);
         if (!tile_is_float(part.dtype)) continue;
-        const tape_elements e = tape_adjoint_of(use, &part);
-        tile_copy_strided(e.dtype, part.shape, e.at, e.stride, zero, same_place);
+        TILE_TRY(tape_zero_elements(use->storage->ctx, part.shape, tape_adjoint_of(use, &part)));
     }
+    return TILE_OK;
 }
 
 tile_status tape_stand_in(tile_context *ctx, tile_shape shape, const tape_elements *e,

@@ -7,6 +7,7 @@
 
 #include "core/dtype.h"
 #include "core/memory.h"
+#include "core/move.h"
 #include "core/status.h"
 
 enum { RANDOM_DIRECTIONS = 2, ELEMENTS_MAX = 8 };
@@ -114,20 +115,25 @@ static tile_status save_written(tape_check *c) {
         if (!tape_use_restarts(u)) continue;
         tape_saved *s = &c->saved[c->saved_count];
         TILE_TRY(tile_buffer_create(c->record->ctx, u->storage->bytes, &s->values));
-        memcpy(s->values->data, u->storage->buffer->data, u->storage->bytes);
         s->storage = u->storage;
         c->saved_count++;
+        TILE_TRY(tile_move_copy(c->record->ctx, s->values->data, u->storage->buffer->data,
+                                u->storage->bytes));
     }
     return TILE_OK;
 }
 
 /* The last replay left what the recording did, unless something changed between the two. */
 static tile_status put_back_written(const tape_check *c) {
+    tile_context *ctx = c->record->ctx;
+    bool same;
     for (int k = 0; k < c->saved_count; k++) {
         tile_storage *s = c->saved[k].storage;
-        if (!memcmp(s->buffer->data, c->saved[k].values->data, s->bytes)) continue;
+        const void *values = c->saved[k].values->data;
+        TILE_TRY(tile_move_equal(ctx, s->buffer->data, values, s->bytes, &same));
+        if (same) continue;
         TILE_TRY(tile_storage_will_write(s, (tile_range){0, (int64_t)s->bytes}));
-        memcpy(s->buffer->data, c->saved[k].values->data, s->bytes);
+        TILE_TRY(tile_move_copy(ctx, s->buffer->data, values, s->bytes));
     }
     return TILE_OK;
 }

@@ -202,8 +202,8 @@ static tile_status execute(const launch *l, tile_executable *exe, const tile_bou
     if (!l->may_fail || !ctx->check) return tile_execute(exe, bound);
     TILE_TRY(tape_trial_begin(&t, ctx, l->count, l->array, l->kernel->writes));
     const tile_status status = tile_execute(exe, bound);
-    tape_trial_end(&t, l->count, l->array, status != TILE_OK);
-    return status;
+    const tile_status back = tape_trial_end(&t, l->count, l->array, status != TILE_OK);
+    return back ? back : status;
 }
 
 static tile_status run(launch *l, tile_executable *exe, tile_buffer *stash) {

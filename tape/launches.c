@@ -1,258 +1,33 @@
-/* launches.c: the ready-made launches: fill, copy, axpy, sums, Adam.
- *
- * Each is a kernel like a user's, built when first used for a dtype and a rank and kept by the
- * context. Contiguous arrays are one row of elements, whatever their rank; others up to rank 3 have
- * a grid axis per dimension, so that these too run as long rows; above, one axis counts through the
- * outer dimensions. 16-bit floats are float32 between the load and the store. */
+/* launches.c: the ready-made launches: fill, copy, axpy, sums, Adam. */
 #include <math.h>
 
 #include "core/array.h"
-#include "core/builder.h"
-#include "core/context.h"
 #include "core/dtype.h"
-#include "core/memory.h"
 #include "core/status.h"
-#include "ops/all_ops.h"
-#include "tape/tape.h"
+#include "tape/ready.h"
 
 enum {
-    FIELD_WIDTH = 512, /* elements of a block of an elementwise kernel; runs as long rows anyway */
-    SUM_WIDTH = 4096,  /* elements that one block adds up */
-    ARRAYS_MAX = 4,
+    SUM_WIDTH = 4096, /* elements that one block adds up */
     SCALARS_MAX = 7
 };
-
-typedef enum task { FILL, COPY, AXPY, ADAM, SUM, DOT, MISFIT } task;
-
-/* A kernel that was made. */
-typedef struct ready {
-    struct ready *next;
-    task what;
-    tile_dtype dtype, result;
-    int rank;
-    int64_t width;
-    tile_kernel *kernel;
-} ready;
-
-/* What a block of a kernel works on. */
-typedef struct window {
-    tile_builder *builder;
-    tile_dtype dtype, result; /* result: of sums */
-    int rank;
-    tile_shape shape; /* 1 but in the last dimension */
-    tile_offset at;
-} window;
-
-/* Grid axes of arrays of a rank. */
-static int axes_of(int rank) {
-    return rank < TILE_GRID_RANK ? rank : TILE_GRID_RANK;
-}
-
-/* Above rank 3 grid axis 0 counts the rank - 2 outer dimensions; parameters n1, n2, .. are the
- * extents of all of these but the first. */
-static void split_outer(window *w) {
-    static const char *const names[] = {"n1", "n2", "n3"};
-    tile extent[TILE_RANK_MAX];
-    for (int d = 1; d <= w->rank - TILE_GRID_RANK; d++)
-        extent[d] = tile_int_param(w->builder, names[d - 1]);
-    tile i = tile_block_index(w->builder, 0);
-    for (int d = w->rank - TILE_GRID_RANK; d > 0; d--) {
-        w->at.at[d] = tile_mod(i, extent[d]);
-        i = tile_floor_div(i, extent[d]);
-    }
-    w->at.at[0] = i;
-}
-
-static window make_window(tile_builder *b, const ready *like) {
-    const int rank = like->rank, axes = axes_of(rank);
-    window w = {.builder = b,
-                .dtype = like->dtype,
-                .result = like->result,
-                .rank = rank,
-                .shape.rank = rank,
-                .at.rank = rank};
-    for (int d = 0; d < rank; d++) w.shape.extent[d] = d == rank - 1 ? like->width : 1;
-    if (rank > TILE_GRID_RANK) split_outer(&w);
-    for (int g = rank > TILE_GRID_RANK; g < axes; g++)
-        w.at.at[rank - axes + g] = tile_block_start(b, g, w.shape.extent[rank - axes + g]);
-    return w;
-}
-
-static tile_param array_param(const window *w, const char *name) {
-    return tile_array_param(w->builder, name, w->dtype, w->rank);
-}
-
-static tile as_dtype(tile t, tile_dtype dtype) {
-    return tile_is_good(t) && tile_dtype_of(t) != dtype ? tile_cast(t, dtype) : t;
-}
-
-static tile load(const window *w, tile_param a) {
-    return tile_widened(tile_load(a, w->shape, w->at));
-}
-
-static void store(const window *w, tile_param a, tile t) {
-    tile_store(a, as_dtype(t, w->dtype), w->at);
-}
-
-static tile real_param(const window *w, const char *name) {
-    return tile_real_param(w->builder, name, tile_wide_dtype(w->dtype));
-}
-
-static void build_fill(const window *w) {
-    const tile_param a = array_param(w, "a");
-    const tile value = tile_is_float(w->dtype)
-                           ? tile_real_param(w->builder, "value", w->dtype)
-                           : tile_cast(tile_int_param(w->builder, "value"), w->dtype);
-    tile_store(a, tile_broadcast(value, w->shape), w->at);
-}
-
-static void build_copy(const window *w) {
-    const tile_param x = array_param(w, "x"), y = array_param(w, "y");
-    tile_store(y, tile_load(x, w->shape, w->at), w->at);
-}
-
-static void build_axpy(const window *w) {
-    const tile_param px = array_param(w, "x"), py = array_param(w, "y");
-    const tile alpha = real_param(w, "alpha");
-    const tile x = load(w, px), y = load(w, py);
-    store(w, py, tile_expr("y + alpha*x", y, alpha, x));
-}
-
-/* The scalars that hold 1 - beta are made in double: in float32, 1 - 0.999f is off by 1e-5. */
-static void build_adam(const window *w) {
-    const tile_param px = array_param(w, "x"), pg = array_param(w, "g");
-    const tile_param pm = array_param(w, "m"), pv = array_param(w, "v");
-    const tile beta1 = real_param(w, "beta1"), rest1 = real_param(w, "rest1");
-    const tile beta2 = real_param(w, "beta2"), rest2 = real_param(w, "rest2");
-    const tile rate = real_param(w, "rate"), grow = real_param(w, "grow");
-    const tile epsilon = real_param(w, "epsilon");
-    const tile x = load(w, px), g = load(w, pg), m = load(w, pm), v = load(w, pv);
-    const tile m1 = tile_expr("beta1*m + rest1*g", beta1, m, rest1, g);
-    const tile v1 = tile_expr("beta2*v + rest2*g*g", beta2, v, rest2, g);
-    store(w, pm, m1);
-    store(w, pv, v1);
-    store(w, px,
-          tile_expr("x - rate*m1/(sqrt(grow*v1) + epsilon)", x, rate, m1, grow, v1, epsilon));
-}
-
-/* A block's sum goes to its own place of an array as large as the grid. */
-static void store_sum(const window *w, tile_param sums, tile s) {
-    tile_offset at = {.rank = axes_of(w->rank)};
-    for (int g = 0; g < at.rank; g++) at.at[g] = tile_block_index(w->builder, g);
-    tile_store(sums, as_dtype(s, w->result), at);
-}
-
-static tile_param sums_param(const window *w) {
-    return tile_array_param(w->builder, "sums", w->result, axes_of(w->rank));
-}
-
-static void build_sum(const window *w) {
-    const tile_param px = array_param(w, "x"), sums = sums_param(w);
-    store_sum(w, sums, tile_sum(load(w, px), TILE_ALL_AXES));
-}
-
-static void build_dot(const window *w) {
-    const tile_param px = array_param(w, "x"), py = array_param(w, "y"), sums = sums_param(w);
-    store_sum(w, sums, tile_dot(load(w, px), load(w, py)));
-}
-
-static void build_misfit(const window *w) {
-    const tile_param px = array_param(w, "x"), py = array_param(w, "y"), sums = sums_param(w);
-    const tile difference = tile_sub(load(w, px), load(w, py));
-    store_sum(w, sums, tile_dot(difference, difference));
-}
-
-typedef struct recipe {
-    const char *call;
-    int arrays; /* of one shape; a sum has its result besides */
-    const char *names[ARRAYS_MAX];
-    void (*build)(const window *w);
-} recipe;
-
-static const recipe recipes[] = {
-    [FILL] = {"tape_fill", 1, {"a"}, build_fill},
-    [COPY] = {"tape_copy", 2, {"x", "y"}, build_copy},
-    [AXPY] = {"tape_axpy", 2, {"x", "y"}, build_axpy},
-    [ADAM] = {"tape_adam", 4, {"x", "g", "m", "v"}, build_adam},
-    [SUM] = {"tape_sum", 1, {"x"}, build_sum},
-    [DOT] = {"tape_dot", 2, {"x", "y"}, build_dot},
-    [MISFIT] = {"tape_misfit", 2, {"x", "y"}, build_misfit},
-};
-
-/* Only for making: a list that is there is read without it. */
-static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
-
-static void free_ready(tile_context *ctx) {
-    ready *r = ctx->ready_made;
-    while (r) {
-        ready *next = r->next;
-        tile_kernel_destroy(r->kernel);
-        tile_free(r);
-        r = next;
-    }
-}
-
-static const ready *look_up(const tile_context *ctx, const ready *like) {
-    const ready *r = __atomic_load_n((ready *const *)&ctx->ready_made, __ATOMIC_ACQUIRE);
-    while (r && (r->what != like->what || r->dtype != like->dtype || r->result != like->result ||
-                 r->rank != like->rank || r->width != like->width))
-        r = r->next;
-    return r;
-}
-
-static tile_status make(tile_context *ctx, const ready *like, const ready **made) {
-    tile_builder *b = tile_kernel_begin(ctx, recipes[like->what].call);
-    if (!b) return TILE_E_MEMORY;
-    const window w = make_window(b, like);
-    recipes[like->what].build(&w);
-    tile_kernel *kernel = NULL;
-    TILE_TRY(tile_kernel_end(b, &kernel));
-    __atomic_add_fetch(&ctx->ready_refs, 1, __ATOMIC_RELAXED);
-    ready *r = tile_alloc(sizeof *r);
-    if (!r) {
-        __atomic_sub_fetch(&ctx->ready_refs, 1, __ATOMIC_RELAXED);
-        tile_kernel_destroy(kernel);
-        return TILE_E_MEMORY;
-    }
-    *r = *like;
-    r->kernel = kernel;
-    r->next = ctx->ready_made;
-    ctx->free_ready_made = free_ready;
-    __atomic_store_n((ready **)&ctx->ready_made, r, __ATOMIC_RELEASE);
-    *made = r;
-    return TILE_OK;
-}
-
-static tile_status find_kernel(tile_context *ctx, const ready *like, tile_kernel **kernel) {
-    const ready *found = look_up(ctx, like);
-    if (!found) {
-        pthread_mutex_lock(&making);
-        found = look_up(ctx, like);
-        const tile_status status = found ? TILE_OK : make(ctx, like, &found);
-        pthread_mutex_unlock(&making);
-        TILE_TRY(status);
-    }
-    *kernel = found->kernel;
-    return TILE_OK;
-}
 
 /* One ready-made launch: arrays of one shape, a sum's array of block sums, scalars. */
 typedef struct job {
     tape *record;
-    task what;
+    tape_ready_task what;
     int64_t width;
-    tile_array *array[ARRAYS_MAX];
+    tile_array *array[TAPE_READY_ARRAYS];
     tile_array *sums; /* NULL but for sums */
     int scalars;
     tile_arg scalar[SCALARS_MAX];
 } job;
 
 static int array_count(const job *j) {
-    return recipes[j->what].arrays;
+    return tape_ready_recipe(j->what)->arrays;
 }
 
 static tile_status check(const job *j, bool any_dtype) {
-    const recipe *r = &recipes[j->what];
+    const tape_recipe *r = tape_ready_recipe(j->what);
     char text[2][TILE_SHAPE_TEXT];
     for (int k = 0; k < r->arrays; k++) {
         const tile_array *a = j->array[k], *first = j->array[0];
@@ -282,28 +57,16 @@ static tile_status make_rows(job *j) {
     return TILE_OK;
 }
 
-/* Blocks along the grid axes of an array. */
-static tile_grid grid_of(tile_shape shape, int64_t width) {
-    tile_grid grid = {{1, 1, 1}};
-    const int axes = axes_of(shape.rank);
-    for (int d = 0; d < shape.rank; d++) {
-        const int64_t n = shape.extent[d];
-        const int g = d < shape.rank - axes ? 0 : d - (shape.rank - axes);
-        grid.blocks[g] *= d == shape.rank - 1 ? n / width + (n % width != 0) : n;
-    }
-    return grid;
-}
-
 static tile_status launch(const job *j, tile_grid grid) {
     const tile_array *first = j->array[0];
-    const ready like = {.what = j->what,
-                        .dtype = first->dtype,
-                        .result = (j->sums ? j->sums : first)->dtype,
-                        .rank = first->shape.rank,
-                        .width = j->width};
+    const tape_ready_key like = {.what = j->what,
+                                 .dtype = first->dtype,
+                                 .result = (j->sums ? j->sums : first)->dtype,
+                                 .rank = first->shape.rank,
+                                 .width = j->width};
     tile_kernel *kernel;
-    TILE_TRY(find_kernel(first->storage->ctx, &like, &kernel));
-    tile_arg arg[TILE_RANK_MAX + ARRAYS_MAX + 1 + SCALARS_MAX];
+    TILE_TRY(tape_ready_kernel(first->storage->ctx, &like, &kernel));
+    tile_arg arg[TILE_RANK_MAX + TAPE_READY_ARRAYS + 1 + SCALARS_MAX];
     int count = 0;
     for (int d = 1; d <= like.rank - TILE_GRID_RANK; d++)
         arg[count++] = tile_arg_int(first->shape.extent[d]);
@@ -314,9 +77,9 @@ static tile_status launch(const job *j, tile_grid grid) {
 }
 
 static tile_status launch_field(job *j) {
-    j->width = FIELD_WIDTH;
+    j->width = TAPE_READY_WIDTH;
     TILE_TRY(make_rows(j));
-    return launch(j, grid_of(j->array[0]->shape, j->width));
+    return launch(j, tape_ready_grid(j->array[0]->shape, j->width));
 }
 
 static int64_t common_divisor(int64_t a, int64_t b) {
@@ -347,7 +110,7 @@ static tile_status launch_apart(job *j) {
     if (!may_meet(x, y) || tape_same_elements(x, y)) return launch_field(j);
     TILE_TRY(tile_array_create(x->storage->ctx, x->dtype, x->shape, &copy));
     const int32_t before = j->record ? j->record->count : 0;
-    job first = {.record = j->record, .what = COPY, .array = {x, copy}};
+    job first = {.record = j->record, .what = TAPE_READY_COPY, .array = {x, copy}};
     tile_status status = launch_field(&first);
     j->array[0] = copy;
     if (!status) status = launch_field(j);
@@ -357,7 +120,7 @@ static tile_status launch_apart(job *j) {
 }
 
 tile_status tape_fill(tape *record, tile_array *a, double value) {
-    job j = {.record = record, .what = FILL, .array = {a}, .scalars = 1};
+    job j = {.record = record, .what = TAPE_READY_FILL, .array = {a}, .scalars = 1};
     TILE_TRY(check(&j, true));
     const tile_dtype dtype = a->dtype;
     TILE_CHECK(tile_dtype_holds(dtype, value), TILE_E_ARGUMENT,
@@ -374,20 +137,20 @@ tile_status tape_fill(tape *record, tile_array *a, double value) {
 }
 
 tile_status tape_copy(tape *record, tile_array *x, tile_array *y) {
-    job j = {.record = record, .what = COPY, .array = {x, y}};
+    job j = {.record = record, .what = TAPE_READY_COPY, .array = {x, y}};
     TILE_TRY(check(&j, true));
     return launch_apart(&j);
 }
 
 tile_status tape_axpy(tape *record, double alpha, tile_array *x, tile_array *y) {
-    job j = {.record = record, .what = AXPY, .array = {x, y}, .scalars = 1};
+    job j = {.record = record, .what = TAPE_READY_AXPY, .array = {x, y}, .scalars = 1};
     j.scalar[0] = tile_arg_real(alpha);
     TILE_TRY(check(&j, false));
     return launch_apart(&j);
 }
 
 static tile_status check_result(const job *j, const tile_array *result) {
-    const char *call = recipes[j->what].call;
+    const char *call = tape_ready_recipe(j->what)->call;
     const tile_array *x = j->array[0];
     char text[TILE_SHAPE_TEXT];
     TILE_CHECK(result, TILE_E_ARGUMENT, "%s: result is NULL", call);
@@ -415,19 +178,19 @@ static tile_status add_up(job *j, tile_array *result) {
     TILE_TRY(make_rows(j));
     const tile_shape shape = j->array[0]->shape;
     j->width = sum_width(shape);
-    const tile_grid grid = grid_of(shape, j->width);
+    const tile_grid grid = tape_ready_grid(shape, j->width);
     if (shape.rank == 1 && grid.blocks[0] <= 1) {
         TILE_TRY(tile_array_row(result, &j->sums));
         return launch(j, (tile_grid){{1, 1, 1}});
     }
     tile_array *sums;
-    tile_shape blocks = {.rank = axes_of(shape.rank)};
+    tile_shape blocks = {.rank = tape_ready_axes(shape.rank)};
     for (int g = 0; g < blocks.rank; g++) blocks.extent[g] = grid.blocks[g];
     TILE_TRY(
         tile_array_create(result->storage->ctx, tile_wide_dtype(result->dtype), blocks, &sums));
     j->sums = sums;
     tile_status status = launch(j, grid);
-    job next = {.record = j->record, .what = SUM, .array = {sums}};
+    job next = {.record = j->record, .what = TAPE_READY_SUM, .array = {sums}};
     if (!status) status = add_up(&next, result);
     tile_array_destroy(sums);
     return status;
@@ -443,17 +206,17 @@ static tile_status run_sum(job *j, tile_array *result) {
 }
 
 tile_status tape_dot(tape *record, tile_array *x, tile_array *y, tile_array *result) {
-    job j = {.record = record, .what = DOT, .array = {x, y}};
+    job j = {.record = record, .what = TAPE_READY_DOT, .array = {x, y}};
     return run_sum(&j, result);
 }
 
 tile_status tape_sum(tape *record, tile_array *x, tile_array *result) {
-    job j = {.record = record, .what = SUM, .array = {x}};
+    job j = {.record = record, .what = TAPE_READY_SUM, .array = {x}};
     return run_sum(&j, result);
 }
 
 tile_status tape_misfit(tape *record, tile_array *x, tile_array *y, tile_array *result) {
-    job j = {.record = record, .what = MISFIT, .array = {x, y}};
+    job j = {.record = record, .what = TAPE_READY_MISFIT, .array = {x, y}};
     return run_sum(&j, result);
 }
 
@@ -474,8 +237,9 @@ static tile_status check_adam(const job *j, const tape_adam_options *o, int64_t 
     for (int k = 0; k < array_count(j); k++)
         for (int i = 0; i < k; i++)
             TILE_CHECK(!may_meet(j->array[i], j->array[k]), TILE_E_ARGUMENT,
-                       "tape_adam: %s and %s share memory", recipes[ADAM].names[i],
-                       recipes[ADAM].names[k]);
+                       "tape_adam: %s and %s share memory",
+                       tape_ready_recipe(TAPE_READY_ADAM)->names[i],
+                       tape_ready_recipe(TAPE_READY_ADAM)->names[k]);
     return TILE_OK;
 }
 
@@ -483,7 +247,8 @@ tile_status tape_adam(tape *record, const tape_adam_options *options, int64_t st
                       tile_array *g, tile_array *m, tile_array *v) {
     tape_adam_options o = {.rate = 0};
     if (options) o = *options;
-    job j = {.record = record, .what = ADAM, .array = {x, g, m, v}, .scalars = SCALARS_MAX};
+    job j = {
+        .record = record, .what = TAPE_READY_ADAM, .array = {x, g, m, v}, .scalars = SCALARS_MAX};
     TILE_TRY(check_adam(&j, &o, step));
     const double beta1 = or_default(o.beta1, 0.9), beta2 = or_default(o.beta2, 0.999);
     const double power1 = pow(beta1, (double)step), power2 = pow(beta2, (double)step);

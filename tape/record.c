@@ -118,6 +118,7 @@ void tape_destroy(tape *t) {
     if (!t) return;
     empty(t);
     tape_free_spare_uses(t);
+    tile_buffer_release(t->ones);
     while (t->spare) {
         tape_chunk *chunk = t->spare;
         t->spare = chunk->next;
@@ -139,7 +140,7 @@ tile_status tape_zero(tape *t) {
         if (!u->storage->grad) continue;
         TILE_TRY(
             tile_storage_will_write(u->storage->grad, (tile_range){0, (int64_t)u->storage->bytes}));
-        tape_fill_zero(u->storage->grad->buffer);
+        TILE_TRY(tape_fill_zero(u->storage->grad->buffer));
         u->storage->grad_invalid = false;
     }
     return TILE_OK;

@@ -1,6 +1,5 @@
 /* replay.c: running a recording again. */
-#include <string.h>
-
+#include "core/move.h"
 #include "core/status.h"
 #include "tape/tape.h"
 
@@ -26,7 +25,7 @@ static tile_status restore_initial(tape *t) {
         if (!tape_use_restarts(u) || !u->initial->buffer) continue;
         tile_storage *s = u->storage;
         TILE_TRY(tile_storage_will_write(s, (tile_range){0, (int64_t)s->bytes}));
-        memcpy(s->buffer->data, u->initial->buffer->data, s->bytes);
+        TILE_TRY(tile_move_copy(t->ctx, s->buffer->data, u->initial->buffer->data, s->bytes));
     }
     return TILE_OK;
 }
@@ -36,9 +35,14 @@ static tile_status restore_initial(tape *t) {
 static tile_status rerun_outside(tape_record *r, const void *values) {
     tape_operand *o = &r->operand[0];
     tile_array *a = o->array;
-    if (tape_use_restarts(o->use)) {
-        TILE_TRY(tile_storage_will_write(a->storage, tile_array_range(a)));
-        tile_copy_strided(a->dtype, a->shape, tile_array_address(a), a->stride, values, a->stride);
+    const bool again = tape_use_restarts(o->use);
+    if (again) TILE_TRY(tile_storage_will_write(a->storage, tile_array_range(a)));
+    for (int k = 0; again && k < tile_array_part_count(a); k++) {
+        const tile_array part = tile_array_part(a, k);
+        const tape_elements to = tape_elements_of(&part);
+        tape_elements from = to;
+        from.at = (char *)(uintptr_t)values + (tile_array_byte(&part) - tile_array_byte(a));
+        TILE_TRY(tape_copy_elements(a->storage->ctx, part.shape, to, from));
     }
     o->need = tape_need_for_replay(o->use, tile_array_range(a), r->number);
     return o->need ? TILE_OK : TILE_E_MEMORY;
@@ -91,8 +95,7 @@ tile_status tape_initial_read(tape *t, tile_array *a, void *host, size_t bytes) 
     const size_t size = tile_dtype_size(a->dtype);
     TILE_CHECK(bytes == (size_t)tile_array_count(a) * size, TILE_E_ARGUMENT,
                "tape_initial_read: %zu bytes", bytes);
-    tile_copy_strided(a->dtype, a->shape, host, NULL, initial_address(t, a), a->stride);
-    return TILE_OK;
+    return tile_move_out(t->ctx, a->dtype, a->shape, host, initial_address(t, a), a->stride);
 }
 
 /* The initial need of a written storage is kept already or is copied now; it is the tape's alone
@@ -103,7 +106,11 @@ static tile_status own_initial(tape_use *u) {
     tile_buffer *copy;
     TILE_TRY(tile_buffer_create(u->storage->ctx, u->storage->bytes, &copy));
     const char *from = need->buffer ? need->buffer->data : u->storage->buffer->data;
-    memcpy(copy->data, from, u->storage->bytes);
+    const tile_status status = tile_move_copy(u->storage->ctx, copy->data, from, u->storage->bytes);
+    if (status) {
+        tile_buffer_release(copy);
+        return status;
+    }
     if (need->buffer) {
         tile_buffer_release(need->buffer);
         need->buffer = copy;
@@ -128,8 +135,7 @@ tile_status tape_initial_write(tape *t, tile_array *a, const void *host, size_t 
         TILE_TRY(tile_storage_will_write(a->storage, tile_array_range(a)));
         to = tile_array_address(a);
     }
-    tile_copy_strided(a->dtype, a->shape, to, a->stride, host, NULL);
-    return TILE_OK;
+    return tile_move_in(t->ctx, a->dtype, a->shape, to, a->stride, host, NULL);
 }
 
 /* One more into out, where there is room. false: no memory. */

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "core/dtype.h"
+#include "core/move.h"
 #include "core/status.h"
 #include "tape/sweep.h"
 
@@ -57,32 +58,53 @@ static tape_elements gradient_of(const tile_array *a) {
     return tape_elements_of(&grad);
 }
 
+static const struct {
+    double wide;
+    float narrow;
+} ones = {1, 1};
+
 /* The seed of a loss, which has one element. */
-static tape_elements one_of(const tape_elements *like) {
-    static const float one32 = 1;
-    static const double one64 = 1;
+static tape_elements one_of(const tape *t, const tape_elements *like) {
+    const char *from = t->ones ? t->ones->data : (const void *)&ones;
     tape_elements e = {.dtype = tile_wide_dtype(like->dtype)};
-    e.at = (void *)(uintptr_t)(e.dtype == TILE_F32 ? (const void *)&one32 : (const void *)&one64);
+    if (e.dtype == TILE_F32) from += sizeof ones.wide;
+    e.at = (void *)(uintptr_t)from;
     return e;
 }
 
-static void plant_seeds(tape *t, int count, tile_array *const *array, tile_array *const *seed) {
+/* What a seed of 1 is added from, where the memory is a device's. */
+static tile_status need_ones(tape *t) {
+    if (t->ones || !tile_is_remote(t->ctx)) return TILE_OK;
+    TILE_TRY(tile_buffer_create(t->ctx, sizeof ones, &t->ones));
+    const tile_shape bytes = {1, {sizeof ones}};
+    const tile_status status =
+        tile_move_in(t->ctx, TILE_U8, bytes, t->ones->data, NULL, &ones, NULL);
+    if (!status) return TILE_OK;
+    tile_buffer_release(t->ones);
+    t->ones = NULL;
+    return status;
+}
+
+static tile_status plant_seeds(tape *t, int count, tile_array *const *array,
+                               tile_array *const *seed) {
     for (int k = 0; k < count; k++) {
         tape_use *u = tape_find_use(t, array[k]->storage);
-        if (u && !u->direct) tape_fill_zero(u->adjoint);
+        if (u && !u->direct) TILE_TRY(tape_fill_zero(u->adjoint));
     }
     for (int k = 0; k < count; k++) {
         const tile_array *a = array[k];
         tape_use *u = tape_find_use(t, a->storage);
         tape_elements to = u ? tape_adjoint_of(u, a) : gradient_of(a);
-        if (to.at) tape_add_elements(a->shape, to, seed ? tape_elements_of(seed[k]) : one_of(&to));
+        const tape_elements from = seed ? tape_elements_of(seed[k]) : one_of(t, &to);
+        if (to.at) TILE_TRY(tape_add_elements(t->ctx, a->shape, to, from));
     }
+    return TILE_OK;
 }
 
 static tile_status sweep_launch(tape_record *r) {
     tile_bound bound;
     for (int k = 0; k < r->count; k++)
-        if (r->zero >> k & 1u) tape_fill_zero(r->operand[k].use->adjoint);
+        if (r->zero >> k & 1u) TILE_TRY(tape_fill_zero(r->operand[k].use->adjoint));
     for (int i = 0; i < r->sweep->count; i++) {
         if (r->skip >> i & 1u) continue;
         tape_bind_step(r, &r->sweep->step[i], &bound);
@@ -91,16 +113,13 @@ static tile_status sweep_launch(tape_record *r) {
     return TILE_OK;
 }
 
-static void sweep_retain(const tape_record *r) {
+static tile_status sweep_retain(tile_context *ctx, const tape_record *r) {
     const tile_array *a = r->operand[0].array;
-    const tape_elements from = tape_adjoint_of(r->operand[0].use, a);
-    if (r->skip || from.dtype != a->dtype) tape_fill_zero(r->retained->storage->buffer);
-    if (r->skip) return;
-    if (from.dtype != a->dtype)
-        tape_add_elements(a->shape, tape_elements_of(r->retained), from);
-    else
-        tile_copy_strided(from.dtype, a->shape, tile_array_address(r->retained), NULL, from.at,
-                          from.stride);
+    const tape_elements from = tape_adjoint_of(r->operand[0].use, a),
+                        to = tape_elements_of(r->retained);
+    if (!r->skip && from.dtype == a->dtype) return tape_copy_elements(ctx, a->shape, to, from);
+    TILE_TRY(tape_fill_zero(r->retained->storage->buffer));
+    return r->skip ? TILE_OK : tape_add_elements(ctx, a->shape, to, from);
 }
 
 static tile_status sweep_record(tape *t, tape_record *r) {
@@ -108,15 +127,14 @@ static tile_status sweep_record(tape *t, tape_record *r) {
     case TAPE_LAUNCH: return r->sweep ? sweep_launch(r) : TILE_OK;
     case TAPE_CALL: return r->skip ? TILE_OK : tape_call_backward(t, r);
     case TAPE_OUTSIDE:
-        if (!r->skip) tape_zero_adjoint(r->operand[0].use, r->operand[0].array);
-        return TILE_OK;
-    case TAPE_RETAIN: sweep_retain(r); return TILE_OK;
+        return r->skip ? TILE_OK : tape_zero_adjoint(r->operand[0].use, r->operand[0].array);
+    case TAPE_RETAIN: return sweep_retain(t->ctx, r);
     }
     return TILE_OK;
 }
 
 /* The rest of the requested gradients: what is left at the first version is added. */
-static void add_gradients(tape *t) {
+static tile_status add_gradients(tape *t) {
     for (tape_use *u = t->uses; u; u = u->next) {
         if (!u->storage->grad || u->direct || !u->planned || !u->wanted) continue;
         const tile_array all = tape_whole(u->storage);
@@ -125,9 +143,26 @@ static void add_gradients(tape *t) {
             if (!tile_is_float(part.dtype)) continue;
             const tape_elements from = tape_adjoint_of(u, &part);
             part.storage = u->storage->grad;
-            tape_add_elements(part.shape, tape_elements_of(&part), from);
+            TILE_TRY(tape_add_elements(t->ctx, part.shape, tape_elements_of(&part), from));
         }
     }
+    return TILE_OK;
+}
+
+/* All that changes gradients. */
+static tile_status run_sweep(tape *t, int count, tile_array *const *array,
+                             tile_array *const *seed) {
+    TILE_TRY(plant_seeds(t, count, array, seed));
+    for (int32_t i = t->count - 1; i >= 0; i--) TILE_TRY(sweep_record(t, t->record[i]));
+    return add_gradients(t);
+}
+
+/* A sweep that failed half-way. */
+static void mark_invalid(const tape *t, int count, tile_array *const *array) {
+    const bool remote = tile_is_remote(t->ctx); /* sums into the others may have failed too */
+    for (tape_use *u = t->uses; u; u = u->next)
+        if (u->wanted && (u->direct || (remote && u->planned))) u->storage->grad_invalid = true;
+    for (int k = 0; k < count && remote; k++) array[k]->storage->grad_invalid = true;
 }
 
 static tile_status sweep(tape *t, int count, tile_array *const *array, tile_array *const *seed) {
@@ -137,16 +172,10 @@ static tile_status sweep(tape *t, int count, tile_array *const *array, tile_arra
         tile_storage *grad = tape_find_use(t, array[k]->storage) ? NULL : array[k]->storage->grad;
         if (grad) TILE_TRY(tile_storage_will_write(grad, (tile_range){0, (int64_t)grad->bytes}));
     }
-    plant_seeds(t, count, array, seed);
-    for (int32_t i = t->count - 1; i >= 0; i--) {
-        const tile_status status = sweep_record(t, t->record[i]);
-        if (!status) continue;
-        for (tape_use *u = t->uses; u; u = u->next)
-            if (u->direct && u->wanted) u->storage->grad_invalid = true;
-        return status;
-    }
-    add_gradients(t);
-    return TILE_OK;
+    TILE_TRY(need_ones(t));
+    const tile_status status = run_sweep(t, count, array, seed);
+    if (status) mark_invalid(t, count, array);
+    return status;
 }
 
 /* The last op of a kernel that writes a parameter. */

@@ -100,7 +100,8 @@ struct tape {
     tape_chunk *chunks, *spare; /* records live in chunks; spare ones are kept for reuse */
     tile_status broken;         /* why the tape is refused until reset */
     const tape_record *failed;  /* a launch with an execution error: no backward until reset */
-    bool running; /* a call or replay of this tape runs: its writes are no outside's */
+    tile_buffer *ones; /* on a device: 1 in float64, then in float32; NULL: not needed yet */
+    bool running;      /* a call or replay of this tape runs: its writes are no outside's */
 };
 
 /* Whether a replay starts it from what it held at its first use. Others are taken as they are. */
@@ -117,7 +118,8 @@ typedef struct tape_trial {
 /* writes: bits of the arrays. Nothing is held on failure. */
 tile_status tape_trial_begin(tape_trial *t, tile_context *ctx, int count, tile_array *const *array,
                              uint32_t writes) TILE_MUST_USE;
-void tape_trial_end(const tape_trial *t, int count, tile_array *const *array, bool put_back);
+tile_status tape_trial_end(const tape_trial *t, int count, tile_array *const *array,
+                           bool put_back) TILE_MUST_USE;
 
 /* Whether what is recorded can be run again or backward. call: the public function. */
 tile_status tape_check_usable(const tape *t, const char *call) TILE_MUST_USE;
@@ -167,7 +169,7 @@ void tape_memory(const tile_array *array, const void *read, void *write, tile_me
 tile_status tape_call_run(tape *t, tape_record *r) TILE_MUST_USE;
 tile_status tape_call_backward(tape *t, tape_record *r) TILE_MUST_USE;
 
-void tape_fill_zero(tile_buffer *buffer);
+tile_status tape_fill_zero(tile_buffer *buffer) TILE_MUST_USE;
 
 /* Whether two arrays are the same elements in the same order. */
 bool tape_same_elements(const tile_array *a, const tile_array *b);
@@ -193,10 +195,23 @@ tile_status tape_stand_in(tile_context *ctx, tile_shape shape, const tape_elemen
 
 /* to += from, elementwise over a shape. Of one dtype, or one is of 16 bits and the other its wide
  * dtype: added in that and rounded once. */
-void tape_add_elements(tile_shape shape, tape_elements to, tape_elements from);
+tile_status tape_add_elements(tile_context *ctx, tile_shape shape, tape_elements to,
+                              tape_elements from) TILE_MUST_USE;
+
+/* to = from, of one dtype; to = 0. The two do not overlap. */
+tile_status tape_copy_elements(tile_context *ctx, tile_shape shape, tape_elements to,
+                               tape_elements from) TILE_MUST_USE;
+tile_status tape_zero_elements(tile_context *ctx, tile_shape shape, tape_elements to) TILE_MUST_USE;
+
+/* These by kernels, where the memory is a device's (remote.c). */
+tile_status tape_remote_add(tile_context *ctx, tile_shape shape, tape_elements to,
+                            tape_elements from) TILE_MUST_USE;
+tile_status tape_remote_copy(tile_context *ctx, tile_shape shape, tape_elements to,
+                             tape_elements from) TILE_MUST_USE;
+tile_status tape_remote_zero(tile_context *ctx, tile_shape shape, tape_elements to) TILE_MUST_USE;
 
 /* The adjoint of the array's elements becomes zero. */
-void tape_zero_adjoint(const tape_use *use, const tile_array *array);
+tile_status tape_zero_adjoint(const tape_use *use, const tile_array *array) TILE_MUST_USE;
 
 /* What an array held at its first use, as a replay will start from it. */
 tile_status tape_initial_read(tape *t, tile_array *array, void *host, size_t bytes) TILE_MUST_USE;

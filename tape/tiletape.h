@@ -7,6 +7,7 @@
 #define TILETAPE_H
 
 #include "core/core_api.h"
+#include "cuda/cuda_api.h"
 #include "ops/all_ops.h"
 #include "tape/tape_api.h"
 

@@ -1,6 +1,7 @@
 /* use.c: the storages of a tape, and the values that records need of them. */
 #include <string.h>
 
+#include "core/move.h"
 #include "core/status.h"
 #include "tape/tape.h"
 
@@ -67,7 +68,12 @@ static tile_status copy_values(tape_need *need) {
     tile_buffer *copy;
     const size_t bytes = (size_t)(need->range.high - need->range.low);
     TILE_TRY(tile_buffer_create(s->ctx, bytes, &copy));
-    memcpy(copy->data, (const char *)s->buffer->data + need->range.low, bytes);
+    const tile_status status =
+        tile_move_copy(s->ctx, copy->data, (const char *)s->buffer->data + need->range.low, bytes);
+    if (status) {
+        tile_buffer_release(copy);
+        return status;
+    }
     need->buffer = copy;
     need->base = need->range.low;
     return TILE_OK;

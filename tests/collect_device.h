@@ -12,7 +12,11 @@ struct CollectDevice {
     std::map<std::string, std::string> text;
     uint64_t families = 0;
 
-    CollectDevice() : device{load, unload, launch} {}
+    CollectDevice() : device() {
+        device.load = load;
+        device.unload = unload;
+        device.launch = launch;
+    }
 
     /* Kernels [first, first + count) in the order of their names, as one source. */
     std::string source(size_t first, size_t count) const {

@@ -23,7 +23,7 @@ for compiler in gcc clang; do
     done
 done
 
-headers=$(find -L core ops tape -name '*.h' | sort)
+headers=$(find -L core cuda ops tape -name '*.h' | sort)
 for header in $headers; do
     for standard in c11 c++17; do
         compile gcc $standard "$header" -I.

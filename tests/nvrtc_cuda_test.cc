@@ -43,7 +43,7 @@ void compile_all(const CollectDevice &device, size_t least) {
     for (size_t k = 0; k < device.text.size(); k += KERNELS_AT_ONCE) {
         tile_cubin cubin;
         const std::string source = device.source(k, KERNELS_AT_ONCE);
-        ASSERT_EQ(TILE_OK, tile_nvrtc_compile(source.c_str(), "sm_90", &cubin))
+        ASSERT_EQ(TILE_OK, tile_nvrtc_compile(source.c_str(), "source", "sm_90", &cubin))
             << tile_last_error();
         ASSERT_GT(cubin.bytes, 64u);
         EXPECT_EQ(0, std::memcmp(cubin.data, "\177ELF", 4));
@@ -141,19 +141,19 @@ TEST(NvrtcTest, NamesLineAndOpOfAnError) {
 
 TEST(NvrtcTest, RefusesAnUnknownArchitecture) {
     tile_cubin cubin;
-    EXPECT_EQ(TILE_E_DEVICE, tile_nvrtc_compile("__device__ int x;", "sm_7", &cubin));
+    EXPECT_EQ(TILE_E_DEVICE, tile_nvrtc_compile("__device__ int x;", "source", "sm_7", &cubin));
     EXPECT_NE(std::string::npos, std::string(tile_last_error()).find("NVRTC: ")) << "sm_7";
 }
 
 TEST(NvrtcTest, SaysWhenThereIsNoNvrtc) {
     tile_cubin cubin;
     tile_nvrtc_look_in("/nowhere/libnvrtc.so");
-    EXPECT_EQ(TILE_E_DEVICE, tile_nvrtc_compile("__device__ int x;", "sm_90", &cubin));
+    EXPECT_EQ(TILE_E_DEVICE, tile_nvrtc_compile("__device__ int x;", "source", "sm_90", &cubin));
     EXPECT_STREQ("NVRTC: /nowhere/libnvrtc.so not found (CUDA_HOME/lib64, the system's libraries, "
                  "/usr/local/cuda)",
                  tile_last_error());
     tile_nvrtc_look_in(nullptr);
-    ASSERT_EQ(TILE_OK, tile_nvrtc_compile("__device__ int x;", "sm_90", &cubin))
+    ASSERT_EQ(TILE_OK, tile_nvrtc_compile("__device__ int x;", "source", "sm_90", &cubin))
         << tile_last_error();
     tile_cubin_clear(&cubin);
 }

@@ -27,8 +27,8 @@ marks='(^|[^A-Za-z_])(TO''DO|FIX''ME|XX''X|HA''CK)([^A-Za-z_]|$)'
 grep -nE "$marks" /dev/null $(list_files '*') |
     sed 's/:\([0-9]*\):.*/:\1: unfinished mark/' >>"$found"
 
-# What a user sees: the interfaces of core and tape, and every family's header.
-public=$(list_files '*_api.h' '*_ops.h' | grep -E '^(core|tape|ops)/')
+# What a user sees: the interfaces of core, cuda and tape, and every family's header.
+public=$(list_files '*_api.h' '*_ops.h' | grep -E '^(core|cuda|tape|ops)/')
 [ -n "$public" ] && awk -f "$tools/check_contract.awk" $public >>"$found"
 
 if have_clang_format; then

@@ -25,7 +25,7 @@ def tile_tests(srcs, deps = [], data = []):
             name = name,
             srcs = [src],
             copts = TEST_FLAGS,
-            data = ["//tests:data"] + data,
+            data = ["//tests:data", "//tests/fake_cuda:libfake_cuda.so"] + data,
             env = {"CUDA_HOME": CUDA_ROOT or "none"},
             size = "small",
             tags = ["unsanitized"] if name.split("_")[0] in ["emulator", "nvrtc"] else [],

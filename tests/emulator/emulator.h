@@ -36,6 +36,9 @@ tile_device *device();
 std::string compile(const std::string &name, const std::string &type, const std::string &text,
                     void **kernel);
 
+/* Of what a kernel takes by value. */
+size_t argument_bytes(const void *kernel);
+
 /* Runs CUDA blocks 0 .. blocks - 1 of a kernel with bytes of shared memory; "" or what is wrong.
  * threads 0: as the schedule says. */
 std::string run(void *kernel, const void *argument, int64_t blocks, size_t shared, int threads = 0);

@@ -33,6 +33,7 @@ const char kHeader[] =
 struct Entry {
     void (*run)(const void *);
     void (*set)(emulator_calls *);
+    size_t bytes; /* of the argument */
 };
 
 std::string compiler() {
@@ -98,7 +99,10 @@ std::string load(const std::string &object, void **kernel) {
     Entry *entry = new Entry;
     entry->run = reinterpret_cast<void (*)(const void *)>(dlsym(library, "emulator_run"));
     entry->set = reinterpret_cast<void (*)(emulator_calls *)>(dlsym(library, "emulator_set"));
-    if (!entry->run || !entry->set) return object + " has no kernel";
+    const auto *bytes =
+        static_cast<const unsigned long long *>(dlsym(library, "emulator_argument_bytes"));
+    if (!entry->run || !entry->set || !bytes) return object + " has no kernel";
+    entry->bytes = *bytes;
     *kernel = entry;
     return "";
 }
@@ -126,7 +130,9 @@ std::string compile(const std::string &name, const std::string &type, const std:
         std::ofstream(source) << text << "extern \"C\" void emulator_run(const void *l) {\n    "
                               << name << "(*(const " << type << " *)l);\n}\n"
                               << "extern \"C\" void emulator_set(emulator_calls *calls) {\n"
-                              << "    emulator_here = calls;\n}\n";
+                              << "    emulator_here = calls;\n}\n"
+                              << "extern \"C\" const unsigned long long "
+                              << "emulator_argument_bytes = sizeof(" << type << ");\n";
         wrong = build("-include " + header + " -shared", source, object);
         if (wrong.empty()) unlink(source.c_str());
     }
@@ -153,11 +159,20 @@ void device_unload(tile_device *, void *) {}
 
 /* Scratch in place of shared memory that is too large; what is too large is seen elsewhere. */
 tile_status device_launch(tile_device *, void *kernel, const tile_device_launch *launch) {
+    tile_cuda_error unread = {};
+    launch->argument->error = launch->error ? launch->error : &unread;
     const std::string wrong = run(kernel, launch->argument, launch->blocks, launch->arena_bytes);
     return wrong.empty() ? TILE_OK : tile_fail(TILE_E_DEVICE, "emulator: %s", wrong.c_str());
 }
 
-tile_device the_device = {device_load, device_unload, device_launch};
+tile_device make_device() {
+    tile_device made = {};
+    made.load = device_load;
+    made.unload = device_unload;
+    made.launch = device_launch;
+    return made;
+}
+tile_device the_device = make_device();
 
 /* Before any test makes a context. */
 const bool chosen = [] {
@@ -171,6 +186,10 @@ const bool chosen = [] {
 
 tile_device *device() {
     return &the_device;
+}
+
+size_t argument_bytes(const void *kernel) {
+    return static_cast<const Entry *>(kernel)->bytes;
 }
 
 } // namespace emulator
