@@ -7,10 +7,11 @@
 #include <stdlib.h>
 
 #include "benchmarks/bench.h"
+#include "benchmarks/nbody_kernel.h"
 
-enum { AXES = 3, ROWS = 8, COLUMNS = 512 }; /* particles of a block; of a turn of its loop */
+enum { AXES = NBODY_AXES };
 
-static const float EPS2 = 1e-3f;
+static const float EPS2 = NBODY_EPS2;
 
 typedef struct hand_nbody {
     int64_t n;
@@ -71,39 +72,6 @@ static void hand_run(void *data) {
     if (h->gradient) hand_gradient(h);
 }
 
-/* Squares of distances along one axis, [ROWS, COLUMNS]. */
-static tile square(tile_param r, tile_offset rows, tile_offset columns) {
-    const tile here = tile_reshape(tile_load(r, TILE_SHAPE(ROWS), rows), TILE_SHAPE(ROWS, 1));
-    const tile there =
-        tile_reshape(tile_load(r, TILE_SHAPE(COLUMNS), columns), TILE_SHAPE(1, COLUMNS));
-    const tile d = tile_sub(there, here);
-    return tile_mul(d, d);
-}
-
-static tile_kernel *build(tile_context *ctx, int64_t n) {
-    static const char *const names[AXES] = {"x", "y", "z"};
-    tile_builder *b = tile_kernel_begin(ctx, "energy");
-    tile_param r[AXES];
-    for (int k = 0; k < AXES; k++) r[k] = tile_array_param(b, names[k], TILE_F32, 1);
-    const tile_param mass = tile_array_param(b, "m", TILE_F32, 1);
-    const tile_param energy = tile_array_param(b, "energy", TILE_F32, 1);
-    const tile_offset rows = TILE_AT(tile_block_start(b, 0, ROWS));
-    const tile none = tile_zeros(b, TILE_F32, TILE_SHAPE(ROWS));
-    tile_loop loop = tile_loop_begin(b, tile_int(b, n / COLUMNS), TILE_LIST(none));
-    const tile_offset columns = TILE_AT(tile_mul(loop.index, tile_int(b, COLUMNS)));
-    const tile dx = square(r[0], rows, columns), dy = square(r[1], rows, columns),
-               dz = square(r[2], rows, columns), eps2 = tile_real(b, TILE_F32, (double)EPS2);
-    const tile m = tile_load(mass, TILE_SHAPE(COLUMNS), columns);
-    const tile pull = tile_expr("m / sqrt(dx + dy + dz + eps2)", m, dx, dy, dz, eps2);
-    tile_loop_end(&loop, TILE_LIST(tile_add(loop.carried[0], tile_sum(pull, TILE_AXES(1)))));
-    const tile mine = tile_load(mass, TILE_SHAPE(ROWS), rows), sum = loop.carried[0];
-    const tile part = tile_sum(tile_expr("-0.5 * mine * sum", mine, sum), TILE_ALL_AXES);
-    tile_atomic_add(energy, part, TILE_AT_ZERO);
-    tile_kernel *kernel;
-    bench_must(tile_kernel_end(b, &kernel));
-    return kernel;
-}
-
 static tile_array *array_of(tile_context *ctx, int64_t count, const float *from) {
     tile_array *a;
     bench_must(tile_array_create(ctx, TILE_F32, TILE_SHAPE(count), &a));
@@ -115,7 +83,7 @@ static tile_nbody tile_begin(const hand_nbody *h, tile_executor executor) {
     tile_nbody o = {.n = h->n};
     const tile_context_options options = {.threads = h->threads, .executor = executor};
     bench_must(tile_context_create(&options, &o.ctx));
-    o.kernel = build(o.ctx, h->n);
+    bench_must(nbody_kernel_build(o.ctx, h->n, &o.kernel));
     for (int k = 0; k < AXES; k++) {
         o.r[k] = array_of(o.ctx, h->n, h->r[k]);
         if (h->gradient) bench_must(tile_array_request_grad(o.r[k]));
@@ -138,7 +106,7 @@ static void tile_end(tile_nbody *o) {
 static void tile_run(void *data) {
     tile_nbody *o = data;
     bench_must(tile_array_fill(o->energy, 0));
-    bench_must(tile_launch(o->record, o->kernel, TILE_GRID(o->n / ROWS),
+    bench_must(tile_launch(o->record, o->kernel, TILE_GRID(o->n / NBODY_ROWS),
                            TILE_ARGS(o->r[0], o->r[1], o->r[2], o->m, o->energy)));
     if (o->record != NULL) {
         bench_must(tape_backward(o->record, o->energy));

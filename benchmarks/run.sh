@@ -5,7 +5,7 @@ top=$(cd "$(dirname "$0")/.." && pwd)
 . "$top/tools/setup.sh"
 install_missing
 
-names=$(cd "$top/benchmarks" && ls *.c | sed -n '/_/!s/\.c$//p' | grep -vx bench)
+names=$(cd "$top/benchmarks" && ls *.c | sed -n '/_/!s/\.c$//p' | grep -vx -e bench -e gpu)
 if [ $# -gt 0 ]; then
     if ! echo "$names" | grep -qxF -e "$1"; then
         echo "benchmarks/run.sh: no benchmark '$1'; there are:" $names >&2

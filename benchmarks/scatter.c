@@ -6,8 +6,7 @@
 #include <string.h>
 
 #include "benchmarks/bench.h"
-
-enum { TILE = 4096 };
+#include "benchmarks/scatter_kernel.h"
 
 /* y[index[k]] += x[k], then dx[k] = dy[index[k]]. */
 typedef struct scatter_problem {
@@ -39,19 +38,6 @@ static void hand_run(void *data) {
     for (int64_t k = 0; h->gradient && k < w->count; k++) h->dx[k] += w->dy[w->index[k]];
 }
 
-static tile_kernel *build(tile_context *ctx) {
-    tile_builder *b = tile_kernel_begin(ctx, "scatter");
-    const tile_param x = tile_array_param(b, "x", TILE_F32, 1);
-    const tile_param index = tile_array_param(b, "index", TILE_I32, 1);
-    const tile_param y = tile_array_param(b, "y", TILE_F32, 1);
-    const tile_offset at = TILE_AT(tile_block_start(b, 0, TILE));
-    const tile places = tile_load_padded(index, TILE_SHAPE(TILE), at, -1);
-    tile_atomic_add_indexed(y, places, tile_load(x, TILE_SHAPE(TILE), at), TILE_AT_ZERO, 0);
-    tile_kernel *kernel;
-    bench_must(tile_kernel_end(b, &kernel));
-    return kernel;
-}
-
 static tile_array *array_of(tile_context *ctx, tile_dtype dtype, int64_t count, const void *from) {
     tile_array *a;
     bench_must(tile_array_create(ctx, dtype, TILE_SHAPE(count), &a));
@@ -63,7 +49,7 @@ static tile_scatter_run tile_begin(const scatter_problem *w, bool gradient, int 
     tile_scatter_run o = {.problem = w};
     const tile_context_options options = {.threads = threads};
     bench_must(tile_context_create(&options, &o.ctx));
-    o.kernel = build(o.ctx);
+    bench_must(scatter_kernel_build(o.ctx, &o.kernel));
     o.index = array_of(o.ctx, TILE_I32, w->count, w->index);
     o.x = array_of(o.ctx, TILE_F32, w->count, w->x);
     o.y = array_of(o.ctx, TILE_F32, w->bins, NULL);
@@ -85,7 +71,8 @@ static void tile_end(tile_scatter_run *o) {
 static void tile_run(void *data) {
     tile_scatter_run *o = data;
     bench_must(tile_array_fill(o->y, 0));
-    bench_must(tile_launch(o->record, o->kernel, TILE_GRID((o->problem->count + TILE - 1) / TILE),
+    bench_must(tile_launch(o->record, o->kernel,
+                           TILE_GRID((o->problem->count + SCATTER_TILE - 1) / SCATTER_TILE),
                            TILE_ARGS(o->x, o->index, o->y)));
     if (o->record != NULL) {
         bench_must(tape_backward_seeds(o->record, 1, &o->y, &o->dy));
