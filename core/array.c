@@ -112,11 +112,11 @@ static tile_status check_memory(const char *call, tile_dtype dtype, tile_shape s
     TILE_CHECK((uintptr_t)memory % align == 0, TILE_E_ARGUMENT,
                "%s: memory %p is not a multiple of %zu", call, memory, align);
     for (int d = 0; strides && d < shape.rank; d++)
-        TILE_CHECK(strides[d] >= 0, TILE_E_ARGUMENT,
-                   "%s: stride %lld of dimension %d is negative", call, (long long)strides[d], d);
+        TILE_CHECK(strides[d] >= 0, TILE_E_ARGUMENT, "%s: stride %lld of dimension %d is negative",
+                   call, (long long)strides[d], d);
     const int64_t last = strides && !empty ? tile_shape_last(shape, strides) : 0;
-    TILE_CHECK(last >= 0 && last < most, TILE_E_ARGUMENT,
-               "%s: the strides reach beyond 2^62 bytes", call);
+    TILE_CHECK(last >= 0 && last < most, TILE_E_ARGUMENT, "%s: the strides reach beyond 2^62 bytes",
+               call);
     return TILE_OK;
 }
 

@@ -40,8 +40,8 @@ static tile_status choose_threads(const char *call, int wanted, int *threads) {
         errno = 0;
         const long value = strtol(text, &end, 10);
         TILE_CHECK(*end == '\0' && errno == 0 && value >= 1 && value <= THREADS_MAX,
-                   TILE_E_ARGUMENT,
-                   "%s: TILE_THREADS is \"%.40s\", wanted 1 to %d", call, text, THREADS_MAX);
+                   TILE_E_ARGUMENT, "%s: TILE_THREADS is \"%.40s\", wanted 1 to %d", call, text,
+                   THREADS_MAX);
         wanted = (int)value;
     }
     *threads = wanted ? wanted : core_count();

@@ -142,8 +142,7 @@ static tile_status load_from(tile_context *ctx, const source *from, tile_array *
     TILE_TRY(read_header(from, &header));
     tile_array *made = NULL;
     TILE_TRY(tile_array_create(ctx, header.dtype, header.shape, &made));
-    const bool staged =
-        (header.fortran_order || tile_is_remote(ctx)) && tile_array_count(made) > 0;
+    const bool staged = (header.fortran_order || tile_is_remote(ctx)) && tile_array_count(made) > 0;
     void *to = tile_array_address(made);
     const tile_status status =
         staged ? read_staged(ctx, from, &header, to) : read_elements(from, &header, to);

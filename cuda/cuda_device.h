@@ -53,11 +53,11 @@ typedef struct tile_cuda_device {
     tile_cuda_module *modules;
     tile_cu_address arena; /* where tiles that shared memory has no room for lie */
     size_t arena_bytes;
-    tile_cu_address error; /* a tile_cuda_error */
-    char *stage;           /* pinned: what small copies to the device are taken from */
-    size_t staged;         /* bytes of it that a copy may not have read yet */
-    tile_cu_handle timer[2];    /* events; NULL: not needed yet */
-    void *generator;            /* of random numbers; NULL: not needed yet */
+    tile_cu_address error;   /* a tile_cuda_error */
+    char *stage;             /* pinned: what small copies to the device are taken from */
+    size_t staged;           /* bytes of it that a copy may not have read yet */
+    tile_cu_handle timer[2]; /* events; NULL: not needed yet */
+    void *generator;         /* of random numbers; NULL: not needed yet */
     int (*drop_generator)(void *generator);
 
     bool lost; /* the driver's context is gone: every call fails */
@@ -107,7 +107,8 @@ void tile_curand_look_in(const char *path);
 
 /* Graphs (graph.c) */
 
-/* Takes a command down when a graph is; argument: of a launch. taken false: it is to be performed. */
+/* Takes a command down when a graph is; argument: of a launch. taken false: it is to be performed.
+ */
 tile_status tile_cuda_take(tile_cuda_device *d, const tile_cuda_command *command,
                            const void *argument, bool *taken) TILE_MUST_USE;
 

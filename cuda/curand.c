@@ -151,8 +151,7 @@ static tile_status generate_odd(const library *l, tile_cuda_device *d, const wis
     TILE_TRY(tile_buffer_create(a->storage->ctx, (count + 1) * size, &pairs));
     tile_status status = generate_entered(l, d, w, a->dtype, pairs->data, count + 1);
     if (!status)
-        status =
-            tile_move_copy(a->storage->ctx, tile_array_address(a), pairs->data, count * size);
+        status = tile_move_copy(a->storage->ctx, tile_array_address(a), pairs->data, count * size);
     tile_buffer_release(pairs);
     return status;
 }

@@ -47,69 +47,69 @@ enum {
 };
 
 /* size: a table, one row a function: our name, the driver's, its parameters. */
-#define TILE_DRIVER_LIST(X)                                                                       \
-    X(init, "cuInit", (unsigned flags))                                                           \
-    X(version, "cuDriverGetVersion", (int *version))                                              \
-    X(device_count, "cuDeviceGetCount", (int *count))                                             \
-    X(device_get, "cuDeviceGet", (int *device, int number))                                       \
-    X(device_name, "cuDeviceGetName", (char *name, int room, int device))                         \
-    X(device_memory, "cuDeviceTotalMem_v2", (size_t *bytes, int device))                          \
-    X(device_attribute, "cuDeviceGetAttribute", (int *value, int attribute, int device))          \
-    X(context_retain, "cuDevicePrimaryCtxRetain", (tile_cu_handle * context, int device))         \
-    X(context_release, "cuDevicePrimaryCtxRelease_v2", (int device))                              \
-    X(context_push, "cuCtxPushCurrent_v2", (tile_cu_handle context))                              \
-    X(context_pop, "cuCtxPopCurrent_v2", (tile_cu_handle * context))                              \
-    X(memory_info, "cuMemGetInfo_v2", (size_t *unused, size_t *all))                              \
-    X(stream_create, "cuStreamCreate", (tile_cu_handle * stream, unsigned flags))                 \
-    X(stream_destroy, "cuStreamDestroy_v2", (tile_cu_handle stream))                              \
-    X(stream_sync, "cuStreamSynchronize", (tile_cu_handle stream))                                \
-    X(capture_begin, "cuStreamBeginCapture_v2", (tile_cu_handle stream, int mode))                \
-    X(capture_end, "cuStreamEndCapture", (tile_cu_handle stream, tile_cu_handle * graph))         \
-    X(graph_instantiate, "cuGraphInstantiateWithFlags",                                           \
-      (tile_cu_handle * exec, tile_cu_handle graph, unsigned long long flags))                    \
-    X(graph_launch, "cuGraphLaunch", (tile_cu_handle exec, tile_cu_handle stream))                \
-    X(graph_exec_destroy, "cuGraphExecDestroy", (tile_cu_handle exec))                            \
-    X(graph_destroy, "cuGraphDestroy", (tile_cu_handle graph))                                    \
-    X(alloc, "cuMemAlloc_v2", (tile_cu_address * memory, size_t bytes))                           \
-    X(free, "cuMemFree_v2", (tile_cu_address memory))                                             \
-    X(alloc_async, "cuMemAllocAsync",                                                             \
-      (tile_cu_address * memory, size_t bytes, tile_cu_handle stream))                            \
-    X(free_async, "cuMemFreeAsync", (tile_cu_address memory, tile_cu_handle stream))              \
-    X(alloc_host, "cuMemAllocHost_v2", (void **memory, size_t bytes))                             \
-    X(free_host, "cuMemFreeHost", (void *memory))                                                 \
-    X(copy_in, "cuMemcpyHtoDAsync_v2",                                                            \
-      (tile_cu_address to, const void *from, size_t bytes, tile_cu_handle stream))                \
-    X(copy_out, "cuMemcpyDtoHAsync_v2",                                                           \
-      (void *to, tile_cu_address from, size_t bytes, tile_cu_handle stream))                      \
-    X(copy, "cuMemcpyDtoDAsync_v2",                                                               \
-      (tile_cu_address to, tile_cu_address from, size_t bytes, tile_cu_handle stream))            \
-    X(set8, "cuMemsetD8Async",                                                                    \
-      (tile_cu_address to, unsigned char value, size_t count, tile_cu_handle stream))             \
-    X(set16, "cuMemsetD16Async",                                                                  \
-      (tile_cu_address to, unsigned short value, size_t count, tile_cu_handle stream))            \
-    X(set32, "cuMemsetD32Async",                                                                  \
-      (tile_cu_address to, unsigned value, size_t count, tile_cu_handle stream))                  \
-    X(set32_rows, "cuMemsetD2D32Async",                                                           \
-      (tile_cu_address to, size_t pitch, unsigned value, size_t width, size_t height,             \
-       tile_cu_handle stream))                                                                    \
-    X(pointer_attribute, "cuPointerGetAttribute", (void *to, int attribute, tile_cu_address at))  \
-    X(module_load, "cuModuleLoadData", (tile_cu_handle * module, const void *image))              \
-    X(module_unload, "cuModuleUnload", (tile_cu_handle module))                                   \
-    X(module_function, "cuModuleGetFunction",                                                     \
-      (tile_cu_handle * function, tile_cu_handle module, const char *name))                       \
-    X(function_get, "cuFuncGetAttribute", (int *value, int attribute, tile_cu_handle function))   \
-    X(function_set, "cuFuncSetAttribute", (tile_cu_handle function, int attribute, int value))    \
-    X(launch, "cuLaunchKernel",                                                                   \
-      (tile_cu_handle function, unsigned grid_x, unsigned grid_y, unsigned grid_z,                \
-       unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,                     \
-       tile_cu_handle stream, void **parameters, void **extra))                                   \
-    X(event_create, "cuEventCreate", (tile_cu_handle * event, unsigned flags))                    \
-    X(event_record, "cuEventRecord", (tile_cu_handle event, tile_cu_handle stream))               \
-    X(event_sync, "cuEventSynchronize", (tile_cu_handle event))                                   \
-    X(event_elapsed, "cuEventElapsedTime",                                                        \
-      (float *milliseconds, tile_cu_handle from, tile_cu_handle to))                              \
-    X(event_destroy, "cuEventDestroy_v2", (tile_cu_handle event))                                 \
-    X(error_name, "cuGetErrorName", (int result, const char **text))                              \
+#define TILE_DRIVER_LIST(X)                                                                      \
+    X(init, "cuInit", (unsigned flags))                                                          \
+    X(version, "cuDriverGetVersion", (int *version))                                             \
+    X(device_count, "cuDeviceGetCount", (int *count))                                            \
+    X(device_get, "cuDeviceGet", (int *device, int number))                                      \
+    X(device_name, "cuDeviceGetName", (char *name, int room, int device))                        \
+    X(device_memory, "cuDeviceTotalMem_v2", (size_t * bytes, int device))                        \
+    X(device_attribute, "cuDeviceGetAttribute", (int *value, int attribute, int device))         \
+    X(context_retain, "cuDevicePrimaryCtxRetain", (tile_cu_handle * context, int device))        \
+    X(context_release, "cuDevicePrimaryCtxRelease_v2", (int device))                             \
+    X(context_push, "cuCtxPushCurrent_v2", (tile_cu_handle context))                             \
+    X(context_pop, "cuCtxPopCurrent_v2", (tile_cu_handle * context))                             \
+    X(memory_info, "cuMemGetInfo_v2", (size_t * unused, size_t * all))                           \
+    X(stream_create, "cuStreamCreate", (tile_cu_handle * stream, unsigned flags))                \
+    X(stream_destroy, "cuStreamDestroy_v2", (tile_cu_handle stream))                             \
+    X(stream_sync, "cuStreamSynchronize", (tile_cu_handle stream))                               \
+    X(capture_begin, "cuStreamBeginCapture_v2", (tile_cu_handle stream, int mode))               \
+    X(capture_end, "cuStreamEndCapture", (tile_cu_handle stream, tile_cu_handle * graph))        \
+    X(graph_instantiate, "cuGraphInstantiateWithFlags",                                          \
+      (tile_cu_handle * exec, tile_cu_handle graph, unsigned long long flags))                   \
+    X(graph_launch, "cuGraphLaunch", (tile_cu_handle exec, tile_cu_handle stream))               \
+    X(graph_exec_destroy, "cuGraphExecDestroy", (tile_cu_handle exec))                           \
+    X(graph_destroy, "cuGraphDestroy", (tile_cu_handle graph))                                   \
+    X(alloc, "cuMemAlloc_v2", (tile_cu_address * memory, size_t bytes))                          \
+    X(free, "cuMemFree_v2", (tile_cu_address memory))                                            \
+    X(alloc_async, "cuMemAllocAsync",                                                            \
+      (tile_cu_address * memory, size_t bytes, tile_cu_handle stream))                           \
+    X(free_async, "cuMemFreeAsync", (tile_cu_address memory, tile_cu_handle stream))             \
+    X(alloc_host, "cuMemAllocHost_v2", (void **memory, size_t bytes))                            \
+    X(free_host, "cuMemFreeHost", (void *memory))                                                \
+    X(copy_in, "cuMemcpyHtoDAsync_v2",                                                           \
+      (tile_cu_address to, const void *from, size_t bytes, tile_cu_handle stream))               \
+    X(copy_out, "cuMemcpyDtoHAsync_v2",                                                          \
+      (void *to, tile_cu_address from, size_t bytes, tile_cu_handle stream))                     \
+    X(copy, "cuMemcpyDtoDAsync_v2",                                                              \
+      (tile_cu_address to, tile_cu_address from, size_t bytes, tile_cu_handle stream))           \
+    X(set8, "cuMemsetD8Async",                                                                   \
+      (tile_cu_address to, unsigned char value, size_t count, tile_cu_handle stream))            \
+    X(set16, "cuMemsetD16Async",                                                                 \
+      (tile_cu_address to, unsigned short value, size_t count, tile_cu_handle stream))           \
+    X(set32, "cuMemsetD32Async",                                                                 \
+      (tile_cu_address to, unsigned value, size_t count, tile_cu_handle stream))                 \
+    X(set32_rows, "cuMemsetD2D32Async",                                                          \
+      (tile_cu_address to, size_t pitch, unsigned value, size_t width, size_t height,            \
+       tile_cu_handle stream))                                                                   \
+    X(pointer_attribute, "cuPointerGetAttribute", (void *to, int attribute, tile_cu_address at)) \
+    X(module_load, "cuModuleLoadData", (tile_cu_handle * module, const void *image))             \
+    X(module_unload, "cuModuleUnload", (tile_cu_handle module))                                  \
+    X(module_function, "cuModuleGetFunction",                                                    \
+      (tile_cu_handle * function, tile_cu_handle module, const char *name))                      \
+    X(function_get, "cuFuncGetAttribute", (int *value, int attribute, tile_cu_handle function))  \
+    X(function_set, "cuFuncSetAttribute", (tile_cu_handle function, int attribute, int value))   \
+    X(launch, "cuLaunchKernel",                                                                  \
+      (tile_cu_handle function, unsigned grid_x, unsigned grid_y, unsigned grid_z,               \
+       unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,                    \
+       tile_cu_handle stream, void **parameters, void **extra))                                  \
+    X(event_create, "cuEventCreate", (tile_cu_handle * event, unsigned flags))                   \
+    X(event_record, "cuEventRecord", (tile_cu_handle event, tile_cu_handle stream))              \
+    X(event_sync, "cuEventSynchronize", (tile_cu_handle event))                                  \
+    X(event_elapsed, "cuEventElapsedTime",                                                       \
+      (float *milliseconds, tile_cu_handle from, tile_cu_handle to))                             \
+    X(event_destroy, "cuEventDestroy_v2", (tile_cu_handle event))                                \
+    X(error_name, "cuGetErrorName", (int result, const char **text))                             \
     X(error_text, "cuGetErrorString", (int result, const char **text))
 
 #define TILE_DRIVER_FIELD(name, symbol, parameters) int(*name) parameters;

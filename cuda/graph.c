@@ -71,8 +71,8 @@ static bool is_same(const tile_cuda_list *a, const tile_cuda_list *b) {
 static int perform_all(const tile_cuda_device *d, const tile_cuda_list *list) {
     int result = 0;
     for (int32_t k = 0; k < list->count && !result; k++)
-        result = tile_cuda_perform(d, &list->command[k],
-                                   list->argument + list->command[k].argument);
+        result =
+            tile_cuda_perform(d, &list->command[k], list->argument + list->command[k].argument);
     return result;
 }
 

@@ -73,8 +73,8 @@ static tile_status load_kept(tile_cuda_device *d, const work *w, tile_cuda_modul
 
 static tile_status compile(tile_cuda_device *d, const work *w, tile_cuda_module *m) {
     tile_cubin cubin;
-    TILE_TRY(tile_nvrtc_compile(tile_text_get(&w->source), w->kernel->name, w->architecture,
-                                &cubin));
+    TILE_TRY(
+        tile_nvrtc_compile(tile_text_get(&w->source), w->kernel->name, w->architecture, &cubin));
     const tile_status status =
         tile_cuda_check(d, load_image(d, m, cubin.data), "CUDA: loading a kernel");
     if (!status) d->compiled++;

@@ -81,8 +81,7 @@ static tile_status load(library *l) {
         FIND(l, cubin, "nvrtcGetCUBIN") && FIND(l, ptx_size, "nvrtcGetPTXSize") &&
         FIND(l, ptx, "nvrtcGetPTX") && FIND(l, version, "nvrtcVersion") &&
         FIND(l, architecture_count, "nvrtcGetNumSupportedArchs") &&
-        FIND(l, architectures, "nvrtcGetSupportedArchs") &&
-        FIND(l, text, "nvrtcGetErrorString");
+        FIND(l, architectures, "nvrtcGetSupportedArchs") && FIND(l, text, "nvrtcGetErrorString");
     if (!whole) {
         dlclose(l->handle);
         l->handle = NULL;

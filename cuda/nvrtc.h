@@ -23,8 +23,7 @@ tile_status tile_nvrtc_architecture(int major, int minor,
                                     char architecture[TILE_NVRTC_NAME]) TILE_MUST_USE;
 
 /* Names all that the result depends on but the source: version, architecture, options. */
-tile_status tile_nvrtc_name(const char *architecture,
-                            char name[2 * TILE_NVRTC_NAME]) TILE_MUST_USE;
+tile_status tile_nvrtc_name(const char *architecture, char name[2 * TILE_NVRTC_NAME]) TILE_MUST_USE;
 
 /* Compiles a source for an architecture. name: of the source, for NVRTC. Contraction is an explicit
  * fma op here too. NVRTC is looked for in CUDA_HOME, else where the system's libraries and the

@@ -155,8 +155,7 @@ tile_status tape_zero_adjoint(const tape_use *use, const tile_array *array) {
     for (int k = 0; k < tile_array_part_count(array); k++) {
         const tile_array part = tile_array_part(array, k);
         if (!tile_is_float(part.dtype)) continue;
-        TILE_TRY(
-            tape_zero_elements(use->storage->ctx, part.shape, tape_adjoint_of(use, &part)));
+        TILE_TRY(tape_zero_elements(use->storage->ctx, part.shape, tape_adjoint_of(use, &part)));
     }
     return TILE_OK;
 }

@@ -237,7 +237,8 @@ static tile_status check_adam(const job *j, const tape_adam_options *o, int64_t 
     for (int k = 0; k < array_count(j); k++)
         for (int i = 0; i < k; i++)
             TILE_CHECK(!may_meet(j->array[i], j->array[k]), TILE_E_ARGUMENT,
-                       "tape_adam: %s and %s share memory", tape_ready_recipe(TAPE_READY_ADAM)->names[i],
+                       "tape_adam: %s and %s share memory",
+                       tape_ready_recipe(TAPE_READY_ADAM)->names[i],
                        tape_ready_recipe(TAPE_READY_ADAM)->names[k]);
     return TILE_OK;
 }
@@ -246,7 +247,8 @@ tile_status tape_adam(tape *record, const tape_adam_options *options, int64_t st
                       tile_array *g, tile_array *m, tile_array *v) {
     tape_adam_options o = {.rate = 0};
     if (options) o = *options;
-    job j = {.record = record, .what = TAPE_READY_ADAM, .array = {x, g, m, v}, .scalars = SCALARS_MAX};
+    job j = {
+        .record = record, .what = TAPE_READY_ADAM, .array = {x, g, m, v}, .scalars = SCALARS_MAX};
     TILE_TRY(check_adam(&j, &o, step));
     const double beta1 = or_default(o.beta1, 0.9), beta2 = or_default(o.beta2, 0.999);
     const double power1 = pow(beta1, (double)step), power2 = pow(beta2, (double)step);

@@ -232,8 +232,7 @@ static tile_status make(tile_context *ctx, const tape_ready_key *like, const rea
     return TILE_OK;
 }
 
-tile_status tape_ready_kernel(tile_context *ctx, const tape_ready_key *like,
-                              tile_kernel **kernel) {
+tile_status tape_ready_kernel(tile_context *ctx, const tape_ready_key *like, tile_kernel **kernel) {
     const ready *found = look_up(ctx, like);
     if (!found) {
         pthread_mutex_lock(&making);

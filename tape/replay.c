@@ -129,8 +129,7 @@ static tile_status own_initial(tape_use *u) {
     tile_buffer *copy;
     TILE_TRY(tile_buffer_create(u->storage->ctx, u->storage->bytes, &copy));
     const char *from = need->buffer ? need->buffer->data : u->storage->buffer->data;
-    const tile_status status =
-        tile_move_copy(u->storage->ctx, copy->data, from, u->storage->bytes);
+    const tile_status status = tile_move_copy(u->storage->ctx, copy->data, from, u->storage->bytes);
     if (status) {
         tile_buffer_release(copy);
         return status;

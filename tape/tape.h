@@ -97,14 +97,14 @@ struct tape {
     int32_t count, capacity;
     tape_use *uses, *spare_uses; /* spare ones are kept for reuse, with their lists */
     tape_need *free_needs;
-    tape_chunk *chunks, *spare; /* records live in chunks; spare ones are kept for reuse */
-    tile_status broken;         /* why the tape is refused until reset */
-    const tape_record *failed;  /* a launch with an execution error: no backward until reset */
+    tape_chunk *chunks, *spare;   /* records live in chunks; spare ones are kept for reuse */
+    tile_status broken;           /* why the tape is refused until reset */
+    const tape_record *failed;    /* a launch with an execution error: no backward until reset */
     tile_device_graph *graphs[2]; /* of replays, of sweeps; NULL: none yet */
     tile_buffer ***settled;       /* of a replay: buffers that it fills anew */
     int32_t settled_capacity;
     tile_buffer *ones; /* on a device: 1 in float64, then in float32; NULL: not needed yet */
-    bool running; /* a call or replay of this tape runs: its writes are no outside's */
+    bool running;      /* a call or replay of this tape runs: its writes are no outside's */
 };
 
 /* Whether a replay starts it from what it held at its first use. Others are taken as they are. */
@@ -204,8 +204,7 @@ tile_status tape_add_elements(tile_context *ctx, tile_shape shape, tape_elements
 /* to = from, of one dtype; to = 0. The two do not overlap. */
 tile_status tape_copy_elements(tile_context *ctx, tile_shape shape, tape_elements to,
                                tape_elements from) TILE_MUST_USE;
-tile_status tape_zero_elements(tile_context *ctx, tile_shape shape,
-                               tape_elements to) TILE_MUST_USE;
+tile_status tape_zero_elements(tile_context *ctx, tile_shape shape, tape_elements to) TILE_MUST_USE;
 
 /* These by kernels, where the memory is a device's (remote.c). */
 tile_status tape_remote_add(tile_context *ctx, tile_shape shape, tape_elements to,

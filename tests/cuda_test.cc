@@ -213,8 +213,7 @@ TEST_F(CudaTest, ALostDeviceNamesItsLaunchesAndStaysLost) {
     expect_error(TILE_E_DEVICE, said, tile_array_read(y, host, sizeof host));
     expect_error(TILE_E_DEVICE, said, tile_array_write(y, host, sizeof host));
     expect_error(TILE_E_DEVICE, said, tile_array_create(ctx, TILE_F32, TILE_SHAPE(9999), &z));
-    expect_error(TILE_E_DEVICE, said,
-                 tile_launch(nullptr, first, grid_for(x), TILE_ARGS(x, y)));
+    expect_error(TILE_E_DEVICE, said, tile_launch(nullptr, first, grid_for(x), TILE_ARGS(x, y)));
     fake->fail(nullptr, 0, 0);
 }
 
@@ -242,8 +241,7 @@ TEST_F(CudaTest, ALaunchThatIsRefusedChangesNothing) {
     tile_array *x = active({1, 2, 3}), *y = zeros(3);
     tile_kernel *k = square();
     fake->fail("cuLaunchKernel", 1, 701);
-    expect_error(TILE_E_DEVICE, "CUDA: kernel square, launch 1 of 1 blocks of ",
-                 launch(k, x, y));
+    expect_error(TILE_E_DEVICE, "CUDA: kernel square, launch 1 of 1 blocks of ", launch(k, x, y));
     EXPECT_EQ(0, tape_length(record));
     EXPECT_EQ(Reals({0, 0, 0}), read(y));
     ASSERT_EQ(TILE_OK, launch(k, x, y)) << tile_last_error();
@@ -299,8 +297,8 @@ TEST_F(CudaTest, ALargeArgumentNeedsANewDriver) {
         tile_array *x = reals({1, 2, 3}), *y = zeros(3);
         std::vector<tile_arg> args(TILE_PARAMS_MAX, tile_arg_array(x));
         args.back() = tile_arg_array(y);
-        const tile_status status =
-            tile_launch(nullptr, kernel("many", build), TILE_GRID(1), {TILE_PARAMS_MAX, args.data()});
+        const tile_status status = tile_launch(nullptr, kernel("many", build), TILE_GRID(1),
+                                               {TILE_PARAMS_MAX, args.data()});
         if (version == 13000) {
             EXPECT_EQ(TILE_OK, status) << tile_last_error();
             EXPECT_EQ(Reals({31, 62, 93}), read(y));
@@ -349,8 +347,8 @@ TEST_F(CudaTest, SharedMemoryThatIsRefusedIsAnError) {
     });
     tile_array *x = zeros(8192), *y = zeros(1);
     fake->fail("cuFuncSetAttribute", 1, 1);
-    expect_error(TILE_E_DEVICE, "CUDA: kernel large: ",
-                 tile_launch(nullptr, k, TILE_GRID(1), TILE_ARGS(x, y)));
+    expect_error(TILE_E_DEVICE,
+                 "CUDA: kernel large: ", tile_launch(nullptr, k, TILE_GRID(1), TILE_ARGS(x, y)));
     EXPECT_EQ(TILE_OK, tile_launch(nullptr, k, TILE_GRID(1), TILE_ARGS(x, y)));
 }
 

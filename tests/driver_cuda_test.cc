@@ -2,23 +2,24 @@
  * NVIDIA's headers say. Needs the toolkit and no GPU: most of it is checked by the compiler. */
 #include <cuda.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cstdlib>
+#include <string>
 #include <type_traits>
 
 #include "cuda/driver.h"
 
 namespace {
 
-/* One of ours may stand for one of theirs: an enum or a CUdevice is an int, handles are pointers. */
+/* Ours may stand for theirs: an enum or a CUdevice is an int, handles are pointers. */
 template <typename Ours, typename Theirs> constexpr bool is_like() {
     if (std::is_pointer<Ours>::value) return std::is_pointer<Theirs>::value;
     const bool number = std::is_integral<Theirs>::value || std::is_enum<Theirs>::value;
     return number && std::is_integral<Ours>::value && sizeof(Ours) == sizeof(Theirs);
 }
 
-template <typename Ours, typename Theirs> struct Same {
-    static constexpr bool value = false;
-};
+template <typename Ours, typename Theirs> struct Same { static constexpr bool value = false; };
 template <typename... A, typename R, typename... B> struct Same<int (*)(A...), R (*)(B...)> {
     static constexpr bool call() {
         if constexpr (sizeof...(A) == sizeof...(B))
@@ -117,16 +118,30 @@ static_assert(TILE_CU_STREAM_NON_BLOCKING == static_cast<int>(CU_STREAM_NON_BLOC
 static_assert(TILE_CU_CAPTURE_RELAXED == static_cast<int>(CU_STREAM_CAPTURE_MODE_RELAXED), "");
 
 TEST(DriverTest, KnowsWhichFailuresLoseAContext) {
-    for (CUresult lost : {CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_LAUNCH_TIMEOUT,
-                          CUDA_ERROR_LAUNCH_FAILED, CUDA_ERROR_MISALIGNED_ADDRESS,
-                          CUDA_ERROR_ILLEGAL_INSTRUCTION, CUDA_ERROR_INVALID_PC,
-                          CUDA_ERROR_HARDWARE_STACK_ERROR, CUDA_ERROR_INVALID_ADDRESS_SPACE,
-                          CUDA_ERROR_ASSERT, CUDA_ERROR_ECC_UNCORRECTABLE, CUDA_ERROR_UNKNOWN})
+    for (CUresult lost :
+         {CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_LAUNCH_TIMEOUT, CUDA_ERROR_LAUNCH_FAILED,
+          CUDA_ERROR_MISALIGNED_ADDRESS, CUDA_ERROR_ILLEGAL_INSTRUCTION, CUDA_ERROR_INVALID_PC,
+          CUDA_ERROR_HARDWARE_STACK_ERROR, CUDA_ERROR_INVALID_ADDRESS_SPACE, CUDA_ERROR_ASSERT,
+          CUDA_ERROR_ECC_UNCORRECTABLE, CUDA_ERROR_UNKNOWN})
         EXPECT_TRUE(tile_driver_is_lost(lost)) << lost;
     for (CUresult usable : {CUDA_SUCCESS, CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_INVALID_VALUE,
                             CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, CUDA_ERROR_INVALID_IMAGE,
                             CUDA_ERROR_NOT_SUPPORTED, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED})
         EXPECT_FALSE(tile_driver_is_lost(usable)) << usable;
+}
+
+/* The toolkit's stand-in for libcuda has each function that is looked for, and no device. */
+TEST(DriverTest, FindsEveryFunctionByItsName) {
+    const char *home = std::getenv("CUDA_HOME");
+    const std::string stub = std::string(home ? home : "") + "/lib64/stubs/libcuda.so";
+    if (access(stub.c_str(), R_OK)) GTEST_SKIP() << "the toolkit has no stubs";
+    const tile_driver *driver;
+    tile_driver_look_in(stub.c_str());
+    EXPECT_EQ(TILE_E_DEVICE, tile_driver_get(&driver));
+    const std::string said = tile_last_error();
+    EXPECT_EQ(0u, said.find("no CUDA device: ")) << said;
+    EXPECT_NE(std::string::npos, said.find("(CUDA_ERROR_STUB_LIBRARY, 34)")) << said;
+    tile_driver_look_in(nullptr);
 }
 
 } // namespace

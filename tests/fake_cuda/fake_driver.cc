@@ -332,8 +332,7 @@ template <typename T> int set(uint64_t to, size_t pitch, T value, size_t count, 
     if (count && !holds(to, (count - 1) * pitch + sizeof value)) return INVALID_VALUE;
     if (to % sizeof value) return INVALID_VALUE;
     return give(static_cast<Stream *>(stream), [=] {
-        for (size_t k = 0; k < count; k++)
-            std::memcpy(touch(to) + k * pitch, &value, sizeof value);
+        for (size_t k = 0; k < count; k++) std::memcpy(touch(to) + k * pitch, &value, sizeof value);
         return SUCCESS;
     });
 }

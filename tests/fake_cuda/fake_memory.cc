@@ -24,8 +24,8 @@ std::recursive_mutex lock;
 unsigned char *arena, *twin;
 size_t touched; /* bytes of the arena that were ever in use */
 int opened;
-std::map<uint64_t, Piece> pieces;        /* by address */
-std::multimap<size_t, uint64_t> unused;  /* by whole size */
+std::map<uint64_t, Piece> pieces;       /* by address */
+std::multimap<size_t, uint64_t> unused; /* by whole size */
 size_t in_use;
 
 void protect(int how) {

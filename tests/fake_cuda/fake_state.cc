@@ -11,8 +11,9 @@ namespace fake {
 thread_local int current_contexts;
 
 State::State() {
-    setting = {{"devices", 1}, {"memory", int64_t{4} << 30}, {"pools", 1},
-               {"major", 9},   {"minor", 0},                 {"version", 13000}};
+    setting = {{"devices", 1}, {"memory", int64_t{4} << 30},
+               {"pools", 1},   {"major", 9},
+               {"minor", 0},   {"version", 13000}};
 }
 
 State &state() {

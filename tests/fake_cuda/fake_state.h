@@ -78,11 +78,11 @@ int run_kernel(void *kernel, const void *argument, unsigned blocks, size_t share
 
 } // namespace fake
 
-/* size: a hidden return, the first line of every function of the driver. */
-#define FAKE_ENTER(...)                                                     \
-    const fake::Inside inside;                                              \
-    const std::lock_guard<std::recursive_mutex> hold(fake::state().lock);   \
-    const int refused = fake::enter(__func__ __VA_OPT__(, ) __VA_ARGS__);   \
+/* The first line of every function of the driver: it may return. */
+#define FAKE_ENTER(...)                                                   \
+    const fake::Inside inside;                                            \
+    const std::lock_guard<std::recursive_mutex> hold(fake::state().lock); \
+    const int refused = fake::enter(__func__ __VA_OPT__(, ) __VA_ARGS__); \
     if (refused) return refused
 
 #endif
