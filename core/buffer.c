@@ -269,3 +269,60 @@ void tile_buffer_release(tile_buffer *buffer) {
     pthread_mutex_unlock(&ctx->lock);
     if (buffer->host) buffer_free(buffer);
 }
+
+/* Order */
+
+static tile_buffer *merge(tile_buffer *a, tile_buffer *b) {
+    tile_buffer *first = NULL, **end = &first;
+    while (a && b) {
+        tile_buffer **least = (uintptr_t)a->data < (uintptr_t)b->data ? &a : &b;
+        *end = *least;
+        end = &(*least)->next;
+        *least = (*least)->next;
+    }
+    *end = a ? a : b;
+    return first;
+}
+
+/* run[k]: a sorted list of 2^k buffers, or NULL. */
+static tile_buffer *sort(tile_buffer *list) {
+    tile_buffer *run[64] = {NULL}, *all = NULL;
+    while (list) {
+        tile_buffer *one = list;
+        list = list->next;
+        one->next = NULL;
+        int k = 0;
+        for (; run[k]; k++) {
+            one = merge(run[k], one);
+            run[k] = NULL;
+        }
+        run[k] = one;
+    }
+    for (int k = 0; k < 64; k++) all = merge(run[k], all);
+    return all;
+}
+
+void tile_pool_settle(tile_context *ctx, int count, tile_buffer **const *held) {
+    size_t capacity;
+    pthread_mutex_lock(&ctx->lock);
+    for (int k = 0; k < count; k++) {
+        tile_buffer *b = *held[k];
+        const int c = tile_pool_class(b->capacity, &capacity);
+        b->next = ctx->pool[c];
+        ctx->pool[c] = b;
+    }
+    for (int c = 0; c < TILE_POOL_CLASSES; c++)
+        if (ctx->pool[c] && ctx->pool[c]->next) ctx->pool[c] = sort(ctx->pool[c]);
+    for (int k = 0; k < count; k++) {
+        const size_t bytes = (*held[k])->bytes;
+        const int c = tile_pool_class((*held[k])->capacity, &capacity);
+        *held[k] = ctx->pool[c];
+        ctx->pool[c] = (*held[k])->next;
+        **held[k] = (tile_buffer){.ctx = ctx,
+                                  .refs = 1,
+                                  .data = (*held[k])->data,
+                                  .bytes = bytes,
+                                  .capacity = (*held[k])->capacity};
+    }
+    pthread_mutex_unlock(&ctx->lock);
+}

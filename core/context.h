@@ -13,6 +13,7 @@ extern "C" {
 
 typedef struct tile_workers tile_workers;
 typedef struct tile_device tile_device;                 /* core/device.h */
+typedef struct tile_device_graph tile_device_graph;     /* core/device.h */
 typedef struct tile_native_service tile_native_service; /* core/native_service.c */
 
 struct tile_context {

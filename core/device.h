@@ -30,10 +30,8 @@ typedef struct tile_device_resources {
     int binary_version;  /* 75 for sm_75 */
 } tile_device_resources;
 
-typedef struct tile_device_graph tile_device_graph;
-
-/* Where alloc is NULL, the memory of the context's arrays is the host's, and nothing after launch is
- * there. Else it is the device's: the host never touches it, and moves values by the calls below
+/* Where alloc is NULL, the memory of the context's arrays is the host's, and nothing after launch
+ * is there. Else it is the device's: the host never touches it, and moves values by the calls below
  * (core/move.h). What the calls do happens in their order, later than the host does what follows;
  * copies between host and device are over when the call returns. A call that finds that an earlier
  * one failed says so: TILE_E_DEVICE. */

@@ -53,6 +53,16 @@ static void fill_slots(const tile_run_state *run, tile_cuda_slot *slot) {
     }
 }
 
+/* What a rank has no dimensions for stays zero, as allocated: a device compares arguments. */
+static void fill_array(const tile_memory *from, tile_memory *to) {
+    const size_t bytes = (size_t)from->rank * sizeof *to->extent;
+    to->read = from->read;
+    to->write = from->write;
+    to->rank = from->rank;
+    memcpy(to->extent, from->extent, bytes);
+    memcpy(to->stride, from->stride, bytes);
+}
+
 static void fill(const tile_run_state *run, char *argument) {
     const tile_program *p = &run->exe->program;
     const layout at = lay_out(p);
@@ -63,8 +73,8 @@ static void fill(const tile_run_state *run, char *argument) {
     memcpy(argument, &head, sizeof head);
     for (int32_t k = 0; k < p->param_count; k++) {
         uint64_t scalar = 0;
-        memcpy(argument + at.array + (size_t)k * sizeof(tile_memory), &run->bound->array[k],
-               sizeof(tile_memory));
+        if (p->param[k].kind == TILE_PARAM_ARRAY)
+            fill_array(&run->bound->array[k], (tile_memory *)(void *)(argument + at.array) + k);
         if (p->param[k].kind == TILE_PARAM_REAL)
             tile_dtype_put(p->param[k].dtype, run->bound->scalar[k].real, &scalar);
         else if (p->param[k].kind == TILE_PARAM_INT)

@@ -55,6 +55,11 @@ enum { TILE_POOL_CLASSES = 232 };
 /* The class of a size, at most 2^62, and the class's bytes. */
 int tile_pool_class(size_t bytes, size_t *capacity);
 
+/* Puts buffers whose content is not needed into the pool and takes others of their sizes out, the
+ * pool being in the order of addresses then. So one and the same course of events gets the same
+ * buffers each time. refs of each is 1. Cannot fail. */
+void tile_pool_settle(tile_context *ctx, int count, tile_buffer **const *held);
+
 /* Frees what the pool holds. */
 void tile_pool_empty(tile_context *ctx);
 

@@ -115,3 +115,19 @@ tile_status tile_move_out(tile_context *ctx, tile_dtype dtype, tile_shape shape,
     tile_free(stage);
     return status;
 }
+
+bool tile_has_graphs(const tile_context *ctx) {
+    return ctx->device && ctx->device->graph_begin;
+}
+
+tile_status tile_graph_begin(tile_context *ctx, tile_device_graph **graph) {
+    return tile_has_graphs(ctx) ? ctx->device->graph_begin(ctx->device, graph) : TILE_OK;
+}
+
+tile_status tile_graph_end(tile_context *ctx) {
+    return tile_has_graphs(ctx) ? ctx->device->graph_end(ctx->device) : TILE_OK;
+}
+
+void tile_graph_free(tile_context *ctx, tile_device_graph *graph) {
+    if (graph) ctx->device->graph_free(ctx->device, graph);
+}

@@ -32,6 +32,13 @@ tile_status tile_move_in(tile_context *ctx, tile_dtype dtype, tile_shape shape, 
 tile_status tile_move_out(tile_context *ctx, tile_dtype dtype, tile_shape shape, void *host,
                           const void *from, const int64_t *from_stride) TILE_MUST_USE;
 
+/* Between begin and end what a device is asked for is taken down, to run as a graph when the same
+ * was asked for before: core/device.h. Not nested. On the CPU nothing. *graph NULL: a new one. */
+bool tile_has_graphs(const tile_context *ctx);
+tile_status tile_graph_begin(tile_context *ctx, tile_device_graph **graph) TILE_MUST_USE;
+tile_status tile_graph_end(tile_context *ctx) TILE_MUST_USE;
+void tile_graph_free(tile_context *ctx, tile_device_graph *graph);
+
 #ifdef __cplusplus
 }
 #endif

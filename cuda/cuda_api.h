@@ -65,6 +65,15 @@ TILE_API tile_status tile_cuda_array_wrap(tile_context *ctx, tile_dtype dtype, t
  */
 TILE_API tile_status tile_cuda_stream(tile_context *ctx, void **stream) TILE_MUST_USE;
 
+/* tile_cuda_time_begin, tile_cuda_time_end: seconds that the device took for what the context was
+ * asked for between the two calls, by events of the driver. The second one waits.
+ *
+ * errors   TILE_E_ARGUMENT; TILE_E_STATE the context is of the CPU, or end without begin;
+ *          TILE_E_DEVICE
+ */
+TILE_API tile_status tile_cuda_time_begin(tile_context *ctx) TILE_MUST_USE;
+TILE_API tile_status tile_cuda_time_end(tile_context *ctx, double *seconds) TILE_MUST_USE;
+
 /* What a kernel takes of a CUDA device, as the compiler says. */
 typedef struct tile_kernel_resources {
     int parts;           /* of the kernel: forward, then what was made for backward so far */
@@ -86,11 +95,12 @@ typedef struct tile_kernel_resources {
 TILE_API tile_status tile_kernel_info(tile_kernel *kernel, int part,
                                       tile_kernel_resources *resources) TILE_MUST_USE;
 
-/* tile_cuda_random_uniform: fill a float32 or float64 array with numbers from above 0 to 1.
- * tile_cuda_random_normal: with numbers of a normal distribution. Both by cuRAND, Philox 4x32-10;
- * the same seed, shape and dtype give the same numbers. Noted by tapes like tile_array_write.
+/* tile_cuda_random_uniform, tile_cuda_random_normal: fill a float32 or float64 array with numbers
+ * from above 0 to 1, or of a normal distribution, by cuRAND: Philox 4x32-10. Noted by tapes like
+ * tile_array_write.
  *
- * in       array is contiguous; of normal numbers: deviation from 0
+ * in       array is contiguous; deviation 0 or more
+ * repeats  the same seed, count and dtype give the same numbers
  * errors   TILE_E_ARGUMENT; TILE_E_DTYPE; TILE_E_STATE the context is of the CPU; TILE_E_DEVICE
  *          there is no libcurand, or it fails; TILE_E_MEMORY
  * source   cuRAND, host API, CURAND_RNG_PSEUDO_PHILOX4_32_10

@@ -35,20 +35,12 @@ tile_status tile_cuda_context_create(int number, const tile_context_options *opt
     return tile_context_make(call, &chosen, device, ctx);
 }
 
-static tile_status find_device(const char *call, const tile_context *ctx, const char *whose,
-                               tile_cuda_device **device) {
-    *device = tile_cuda_device_of(ctx);
-    TILE_CHECK(*device, TILE_E_STATE, "%s: %s is of a CPU context, expected one of a CUDA device",
-               call, whose);
-    return TILE_OK;
-}
-
 tile_status tile_cuda_array_data(tile_array *array, uint64_t *address) {
     static const char call[] = "tile_cuda_array_data";
     tile_cuda_device *d;
     TILE_CHECK(array && address, TILE_E_ARGUMENT, "%s: %s is NULL", call,
                array ? "address" : "array");
-    TILE_TRY(find_device(call, array->storage->ctx, "array", &d));
+    TILE_TRY(tile_cuda_find(call, array->storage->ctx, "array", &d));
     TILE_TRY(tile_array_check_readable(array, call));
     array->storage->exposed = true;
     *address = (uint64_t)(uintptr_t)tile_array_address(array);
@@ -72,7 +64,7 @@ tile_status tile_cuda_array_wrap(tile_context *ctx, tile_dtype dtype, tile_shape
     static const char call[] = "tile_cuda_array_wrap";
     tile_cuda_device *d;
     TILE_CHECK(ctx, TILE_E_ARGUMENT, "%s: ctx is NULL", call);
-    TILE_TRY(find_device(call, ctx, "ctx", &d));
+    TILE_TRY(tile_cuda_find(call, ctx, "ctx", &d));
     if (tile_shape_count(shape) > 0) TILE_TRY(check_address(d, call, address));
     return tile_array_borrow(call, ctx, dtype, shape, strides, (void *)(uintptr_t)address, array);
 }
@@ -81,9 +73,49 @@ tile_status tile_cuda_stream(tile_context *ctx, void **stream) {
     static const char call[] = "tile_cuda_stream";
     tile_cuda_device *d;
     TILE_CHECK(ctx && stream, TILE_E_ARGUMENT, "%s: %s is NULL", call, ctx ? "stream" : "ctx");
-    TILE_TRY(find_device(call, ctx, "ctx", &d));
+    TILE_TRY(tile_cuda_find(call, ctx, "ctx", &d));
     *stream = d->stream;
     return TILE_OK;
+}
+
+/* Timing */
+
+static tile_status record(tile_cuda_device *d, int which) {
+    int result = d->timer[which] ? 0 : d->driver->event_create(&d->timer[which], 0);
+    if (!result) result = d->driver->event_record(d->timer[which], d->stream);
+    return tile_cuda_check(d, result, "CUDA: an event");
+}
+
+tile_status tile_cuda_time_begin(tile_context *ctx) {
+    static const char call[] = "tile_cuda_time_begin";
+    tile_cuda_device *d;
+    TILE_CHECK(ctx, TILE_E_ARGUMENT, "%s: ctx is NULL", call);
+    TILE_TRY(tile_cuda_find(call, ctx, "ctx", &d));
+    TILE_TRY(tile_cuda_enter(d));
+    const tile_status status = record(d, 0);
+    tile_cuda_leave(d);
+    return status;
+}
+
+static tile_status end_time(tile_cuda_device *d, double *seconds) {
+    float milliseconds = 0;
+    TILE_TRY(record(d, 1));
+    int result = d->driver->event_sync(d->timer[1]);
+    if (!result) result = d->driver->event_elapsed(&milliseconds, d->timer[0], d->timer[1]);
+    *seconds = 1e-3 * (double)milliseconds;
+    return tile_cuda_check(d, result, "CUDA: an event");
+}
+
+tile_status tile_cuda_time_end(tile_context *ctx, double *seconds) {
+    static const char call[] = "tile_cuda_time_end";
+    tile_cuda_device *d;
+    TILE_CHECK(ctx && seconds, TILE_E_ARGUMENT, "%s: %s is NULL", call, ctx ? "seconds" : "ctx");
+    TILE_TRY(tile_cuda_find(call, ctx, "ctx", &d));
+    TILE_CHECK(d->timer[0], TILE_E_STATE, "%s: tile_cuda_time_begin was not called", call);
+    TILE_TRY(tile_cuda_enter(d));
+    const tile_status status = end_time(d, seconds);
+    tile_cuda_leave(d);
+    return status;
 }
 
 /* What runs of a kernel: forward, what runs on a tape, each part of its adjoints. Returns how many;
@@ -106,7 +138,7 @@ tile_status tile_kernel_info(tile_kernel *kernel, int part, tile_kernel_resource
     tile_cuda_device *d;
     TILE_CHECK(kernel && resources, TILE_E_ARGUMENT, "%s: %s is NULL", call,
                kernel ? "resources" : "kernel");
-    TILE_TRY(find_device(call, kernel->ctx, "kernel", &d));
+    TILE_TRY(tile_cuda_find(call, kernel->ctx, "kernel", &d));
     const int parts = find_part(kernel, part, &exe);
     TILE_CHECK(exe, TILE_E_ARGUMENT, "%s: part is %d, wanted 0 to %d", call, part, parts - 1);
     TILE_TRY(tile_executable_resources(exe, &found));

@@ -53,7 +53,12 @@ typedef struct tile_cuda_device {
     tile_cuda_module *modules;
     tile_cu_address arena; /* where tiles that shared memory has no room for lie */
     size_t arena_bytes;
-    tile_cu_address error; /* a tile_cuda_error */
+    tile_cu_address error;   /* a tile_cuda_error */
+    char *stage;             /* pinned: what small copies to the device are taken from */
+    size_t staged;           /* bytes of it that a copy may not have read yet */
+    tile_cu_handle timer[2]; /* events; NULL: not needed yet */
+    void *generator;         /* of random numbers; NULL: not needed yet */
+    int (*drop_generator)(void *generator);
 
     bool lost; /* the driver's context is gone: every call fails */
     char lost_why[440];
@@ -81,6 +86,9 @@ void tile_cuda_leave(const tile_cuda_device *d);
 /* What a driver's result comes to. what: "call: argument", for the message. */
 tile_status tile_cuda_check(tile_cuda_device *d, int result, const char *what) TILE_MUST_USE;
 
+/* Waits for all that was asked for. Entered. */
+tile_status tile_cuda_wait(tile_cuda_device *d) TILE_MUST_USE;
+
 /* Puts a command on the stream. The driver's result. */
 int tile_cuda_perform(const tile_cuda_device *d, const tile_cuda_command *command,
                       const char *argument);
@@ -90,9 +98,17 @@ int tile_cuda_perform(const tile_cuda_device *d, const tile_cuda_command *comman
 tile_status tile_cuda_load(tile_device *device, const tile_cuda_kernel *source, void **kernel);
 void tile_cuda_unload(tile_device *device, void *kernel);
 
+/* The CUDA device of a context; an error when it is of the CPU. whose: the argument's name. */
+tile_status tile_cuda_find(const char *call, const tile_context *ctx, const char *whose,
+                           tile_cuda_device **device) TILE_MUST_USE;
+
+/* Loads cuRAND from this file instead, or no longer; for tests. */
+void tile_curand_look_in(const char *path);
+
 /* Graphs (graph.c) */
 
-/* Takes a command down when a graph is; argument: of a launch. taken false: it is to be performed. */
+/* Takes a command down when a graph is; argument: of a launch. taken false: it is to be performed.
+ */
 tile_status tile_cuda_take(tile_cuda_device *d, const tile_cuda_command *command,
                            const void *argument, bool *taken) TILE_MUST_USE;
 

@@ -5,7 +5,14 @@
 #include "core/status.h"
 #include "cuda/cuda_device.h"
 
-enum { ARENA_ALIGN = 256, SHARED_UNASKED = 48 << 10, ARGUMENT_OLD = 4096 };
+enum {
+    ARENA_ALIGN = 256,
+    SHARED_UNASKED = 48 << 10,
+    ARGUMENT_OLD = 4096,
+    STAGE = 1 << 20,
+    STAGED_MOST = 1 << 16, /* of one copy */
+    STAGE_ALIGN = 64
+};
 static const size_t arena_most = (size_t)256 << 20;
 
 static tile_cuda_device *self(tile_device *device) {
@@ -52,18 +59,18 @@ tile_status tile_cuda_check(tile_cuda_device *d, int result, const char *what) {
     return tile_fail(status, "%s", d->lost_why);
 }
 
-/* Waits for the stream. Entered. */
-static tile_status wait(tile_cuda_device *d) {
+tile_status tile_cuda_wait(tile_cuda_device *d) {
     TILE_TRY(tile_cuda_flush(d));
     TILE_TRY(tile_cuda_check(d, d->driver->stream_sync(d->stream), "CUDA: synchronisation"));
     d->synced = d->launches;
+    d->staged = 0;
     return TILE_OK;
 }
 
 static tile_status device_sync(tile_device *device) {
     tile_cuda_device *d = self(device);
     TILE_TRY(tile_cuda_enter(d));
-    const tile_status status = wait(d);
+    const tile_status status = tile_cuda_wait(d);
     tile_cuda_leave(d);
     return status;
 }
@@ -83,10 +90,9 @@ static void give_back(const tile_cuda_device *d, tile_cu_address memory) {
 /* What earlier work holds comes back when it has happened. */
 static tile_status allocate_or_wait(tile_cuda_device *d, size_t bytes, tile_cu_address *memory) {
     char what[64];
-    TILE_TRY(tile_cuda_flush(d));
     int result = allocate(d, bytes, memory);
     if (result == TILE_CU_OUT_OF_MEMORY) {
-        TILE_TRY(wait(d));
+        TILE_TRY(tile_cuda_wait(d));
         result = allocate(d, bytes, memory);
     }
     (void)snprintf(what, sizeof what, "CUDA: %zu bytes of device memory", bytes);
@@ -159,15 +165,31 @@ static tile_status device_fill(tile_device *device, void *to, const void *elemen
     return issue(self(device), &c, NULL, "CUDA: a fill");
 }
 
-/* To and from memory that need not be pinned: over when it returns. */
+/* Small ones from pinned memory of our own, so that nobody waits until it is used up. */
+static tile_status copy_staged(tile_cuda_device *d, tile_cu_address to, const void *host,
+                               size_t bytes) {
+    if (d->staged + bytes > STAGE) TILE_TRY(tile_cuda_wait(d));
+    char *from = d->stage + d->staged;
+    memcpy(from, host, bytes);
+    d->staged += (bytes + STAGE_ALIGN - 1) / STAGE_ALIGN * STAGE_ALIGN;
+    return tile_cuda_check(d, d->driver->copy_in(to, from, bytes, d->stream),
+                           "CUDA: a copy to the device");
+}
+
+/* The caller's memory may be pinned or not: the copy is waited for. */
+static tile_status copy_in(tile_cuda_device *d, tile_cu_address to, const void *host,
+                           size_t bytes) {
+    TILE_TRY(tile_cuda_flush(d));
+    if (bytes <= STAGED_MOST) return copy_staged(d, to, host, bytes);
+    TILE_TRY(tile_cuda_check(d, d->driver->copy_in(to, host, bytes, d->stream),
+                             "CUDA: a copy to the device"));
+    return tile_cuda_wait(d);
+}
+
 static tile_status device_copy_in(tile_device *device, void *to, const void *host, size_t bytes) {
     tile_cuda_device *d = self(device);
     TILE_TRY(tile_cuda_enter(d));
-    tile_status status = tile_cuda_flush(d);
-    if (!status)
-        status = tile_cuda_check(d, d->driver->copy_in(address_of(to), host, bytes, d->stream),
-                                 "CUDA: a copy to the device");
-    if (!status) status = wait(d);
+    const tile_status status = copy_in(d, address_of(to), host, bytes);
     tile_cuda_leave(d);
     return status;
 }
@@ -180,7 +202,7 @@ static tile_status device_copy_out(tile_device *device, void *host, const void *
     if (!status)
         status = tile_cuda_check(d, d->driver->copy_out(host, address_of(from), bytes, d->stream),
                                  "CUDA: a copy from the device");
-    if (!status) status = wait(d);
+    if (!status) status = tile_cuda_wait(d);
     tile_cuda_leave(d);
     return status;
 }
@@ -248,7 +270,7 @@ static tile_status device_reserve(tile_device *device, void *kernel, const tile_
 }
 
 static void note_launch(tile_cuda_device *d, const char *name) {
-    (void)strncpy(d->last, name, sizeof d->last - 1);
+    (void)snprintf(d->last, sizeof d->last, "%.47s", name);
     if (d->launches++ == d->synced) memcpy(d->first, d->last, sizeof d->first);
 }
 
@@ -328,6 +350,10 @@ static void device_destroy(tile_device *device) {
     if (d->context) {
         const bool entered = !d->driver->context_push(d->context);
         if (d->stream) (void)d->driver->stream_sync(d->stream);
+        if (d->generator) (void)d->drop_generator(d->generator);
+        for (int k = 0; k < 2; k++)
+            if (d->timer[k]) (void)d->driver->event_destroy(d->timer[k]);
+        if (d->stage) (void)d->driver->free_host(d->stage);
         if (d->error) give_back(d, d->error);
         if (d->arena) give_back(d, d->arena);
         if (d->stream) (void)d->driver->stream_destroy(d->stream);
@@ -370,6 +396,9 @@ static tile_status start(tile_cuda_device *d, int number) {
     TILE_TRY(tile_cuda_enter(d));
     int result = d->driver->stream_create(&d->stream, TILE_CU_STREAM_NON_BLOCKING);
     if (!result) result = allocate(d, sizeof(tile_cuda_error), &d->error);
+    void *stage = NULL;
+    if (!result) result = d->driver->alloc_host(&stage, STAGE);
+    d->stage = stage;
     const tile_status status = tile_cuda_check(d, result, "CUDA: the context's stream");
     tile_cuda_leave(d);
     return status;
@@ -411,4 +440,12 @@ tile_status tile_cuda_device_create(int number, tile_device **device) {
 
 tile_cuda_device *tile_cuda_device_of(const tile_context *ctx) {
     return ctx->device && ctx->device->destroy == device_destroy ? self(ctx->device) : NULL;
+}
+
+tile_status tile_cuda_find(const char *call, const tile_context *ctx, const char *whose,
+                           tile_cuda_device **device) {
+    *device = tile_cuda_device_of(ctx);
+    TILE_CHECK(*device, TILE_E_STATE, "%s: %s is of a CPU context, expected one of a CUDA device",
+               call, whose);
+    return TILE_OK;
 }

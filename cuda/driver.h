@@ -43,7 +43,6 @@ enum {
     TILE_CU_MEMORY_DEVICE = 2,
 
     TILE_CU_STREAM_NON_BLOCKING = 1,
-    TILE_CU_EVENT_NO_TIMING = 2,
     TILE_CU_CAPTURE_RELAXED = 2
 };
 
@@ -107,6 +106,8 @@ enum {
     X(event_create, "cuEventCreate", (tile_cu_handle * event, unsigned flags))                   \
     X(event_record, "cuEventRecord", (tile_cu_handle event, tile_cu_handle stream))              \
     X(event_sync, "cuEventSynchronize", (tile_cu_handle event))                                  \
+    X(event_elapsed, "cuEventElapsedTime",                                                       \
+      (float *milliseconds, tile_cu_handle from, tile_cu_handle to))                             \
     X(event_destroy, "cuEventDestroy_v2", (tile_cu_handle event))                                \
     X(error_name, "cuGetErrorName", (int result, const char **text))                             \
     X(error_text, "cuGetErrorString", (int result, const char **text))

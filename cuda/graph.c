@@ -1,25 +1,20 @@
 /* graph.c: what a replay does, as CUDA graphs.
  *
- * Between begin and end commands are taken down. A segment of them that is the same as the one at
- * its place in the graph, byte for byte, runs as the graph that was captured of it; else it is
- * captured anew. So nothing is assumed of what a replay does: a buffer or a scalar that is another
- * one is seen. Segments are bounded, and end where the host must wait. */
+ * Between begin and end commands are taken down. A segment of them that is new is given to the
+ * stream; when the same, byte for byte, comes again at its place, it is captured; from then on that
+ * graph is launched. So nothing is assumed of what a replay does: a buffer or a scalar that is
+ * another one is seen. Segments are bounded, and end where the host must wait. */
 #include <string.h>
 
 #include "core/memory.h"
 #include "core/status.h"
 #include "cuda/cuda_device.h"
 
-enum {
-    SEGMENT = 512,    /* commands */
-    CAPTURES_MAX = 8, /* of a segment, one after the other that was not run a second time */
-    ALIGN = 16
-};
+enum { SEGMENT = 512 /* commands */, ALIGN = 16 };
 
 typedef struct segment {
     tile_cuda_list list;
     tile_cu_handle exec; /* NULL: not captured */
-    int captures;
 } segment;
 
 struct tile_device_graph {
@@ -105,48 +100,46 @@ static tile_status run_directly(tile_cuda_device *d, const tile_cuda_list *list)
 }
 
 /* A driver that refuses a graph is asked for no more of them. */
-static tile_status run_segment(tile_cuda_device *d, segment *s) {
+static tile_status run_again(tile_cuda_device *d, segment *s) {
     if (!s->exec) {
-        if (s->captures >= CAPTURES_MAX) return run_directly(d, &s->list);
         const int result = capture(d, s);
         if (result && !tile_driver_is_lost(result)) {
             d->graphs_off = true;
             return run_directly(d, &s->list);
         }
         TILE_TRY(tile_cuda_check(d, result, "CUDA: capturing a graph"));
-        s->captures++;
         d->graphs_made++;
-    } else {
-        s->captures = 0;
     }
     d->graphs_run++;
     return tile_cuda_check(d, d->driver->graph_launch(s->exec, d->stream),
                            "CUDA: launching a graph");
 }
 
+/* Without memory to remember it, a segment is only run. */
+static segment *next_segment(tile_device_graph *g) {
+    if (tile_grow(&g->segment, &g->capacity, g->at + 1, sizeof *g->segment)) return NULL;
+    if (g->at == g->count) g->count++;
+    return &g->segment[g->at++];
+}
+
 tile_status tile_cuda_flush(tile_cuda_device *d) {
     tile_device_graph *g = d->graph;
+    tile_status status;
     if (!g || !g->list.count) return TILE_OK;
-    const int32_t at = g->at++;
-    if (at >= g->count) {
-        const tile_status grown = tile_grow(&g->segment, &g->capacity, at + 1, sizeof *g->segment);
-        if (grown) {
-            g->at = at;
-            const tile_status status = run_directly(d, &g->list);
-            g->list.count = g->list.bytes = 0;
-            return status;
+    segment *s = next_segment(g);
+    if (s && is_same(&g->list, &s->list)) {
+        status = run_again(d, s);
+    } else {
+        status = run_directly(d, &g->list);
+        if (s) {
+            const tile_cuda_list old = s->list;
+            drop_exec(d, s);
+            s->list = g->list;
+            g->list = old;
         }
-        g->count = at + 1;
-    }
-    segment *s = &g->segment[at];
-    if (!is_same(&g->list, &s->list)) {
-        const tile_cuda_list old = s->list;
-        drop_exec(d, s);
-        s->list = g->list;
-        g->list = old;
     }
     g->list.count = g->list.bytes = 0;
-    return run_segment(d, s);
+    return status;
 }
 
 tile_status tile_cuda_graph_begin(tile_device *device, tile_device_graph **graph) {

@@ -1,86 +1,11 @@
 /* launch.c: launches, recorded or not: checks, what must be kept, the run. */
 #include <string.h>
 
+#include "core/move.h"
 #include "core/status.h"
-#include "tape/tape.h"
+#include "tape/launch.h"
 
-/* A launch's arguments by parameter. */
-typedef struct launch {
-    tile_kernel *kernel;
-    const tile_program *program;
-    int64_t grid[TILE_GRID_RANK];
-    int count;
-    tile_array *array[TILE_PARAMS_MAX]; /* NULL: a scalar */
-    tile_scalar scalar[TILE_PARAMS_MAX];
-    tile_buffer *fresh[TILE_PARAMS_MAX]; /* what replaces a whole overwritten buffer */
-    bool may_fail;                       /* it may end in an execution error */
-} launch;
-
-static const char *kind_name(int kind) {
-    static const char *const names[] = {"an array", "an integer", "a real"};
-    return names[kind];
-}
-
-static tile_status check_array(const launch *l, const tile_launch_arg *p, const tile_array *a) {
-    const char *kernel = l->program->name;
-    TILE_CHECK(a, TILE_E_ARGUMENT, "tile_launch: %s: array %s is NULL", kernel, p->name);
-    TILE_CHECK(a->storage->ctx == l->kernel->ctx, TILE_E_ARGUMENT,
-               "tile_launch: %s: array %s is of another context", kernel, p->name);
-    TILE_CHECK(a->dtype == p->dtype, TILE_E_DTYPE, "tile_launch: %s: array %s is %s, expected %s",
-               kernel, p->name, tile_dtype_name(a->dtype), tile_dtype_name(p->dtype));
-    TILE_CHECK(a->shape.rank == p->rank, TILE_E_SHAPE,
-               "tile_launch: %s: array %s has rank %d, expected %d", kernel, p->name, a->shape.rank,
-               p->rank);
-    TILE_CHECK(!p->injective || !a->folded, TILE_E_ARGUMENT,
-               "tile_launch: %s: array %s overlaps itself (stride 0, or too small), expected one "
-               "whose places are apart: a partition view writes it",
-               kernel, p->name);
-    return TILE_OK;
-}
-
-/* An array of structs is an array for each member. */
-static tile_status take_array(launch *l, const tile_launch_arg *p, tile_array *a) {
-    const tile_struct_info *info = tile_struct_of(p->dtype);
-    TILE_TRY(check_array(l, p, a));
-    l->array[p->first] = a;
-    for (int k = 0; info && k < info->count; k++)
-        TILE_TRY(tile_array_member(a, k, &l->array[p->first + k]));
-    if (!a->storage->grad_of) return TILE_OK;
-    bool reads = false;
-    for (int k = 0; k < (info ? info->count : 1); k++)
-        reads |= l->kernel->reads >> (p->first + k) & 1u;
-    return reads ? tile_array_check_readable(a, "tile_launch") : TILE_OK;
-}
-
-static tile_status take_arguments(launch *l, tile_args args) {
-    const char *kernel = l->program->name;
-    TILE_CHECK(args.count == l->kernel->arg_count, TILE_E_ARGUMENT,
-               "tile_launch: %s: %d arguments, expected %d", kernel, args.count,
-               (int)l->kernel->arg_count);
-    TILE_CHECK(args.arg || !args.count, TILE_E_ARGUMENT, "tile_launch: %s: args.arg is NULL",
-               kernel);
-    for (int k = 0; k < l->count; k++) {
-        l->array[k] = NULL;
-        l->fresh[k] = NULL;
-    }
-    for (int k = 0; k < args.count; k++) {
-        const tile_launch_arg *p = &l->kernel->arg[k];
-        const tile_arg *arg = &args.arg[k];
-        const tile_param_kind kind = l->program->param[p->first].kind;
-        TILE_CHECK((int)arg->kind == (int)kind, TILE_E_ARGUMENT,
-                   "tile_launch: %s: argument %s is %s, expected %s", kernel, p->name,
-                   (int)arg->kind <= 2 ? kind_name((int)arg->kind) : "of no kind",
-                   kind_name((int)kind));
-        if (arg->kind == TILE_ARG_ARRAY) {
-            TILE_TRY(take_array(l, p, arg->as.array));
-        } else if (arg->kind == TILE_ARG_INT) {
-            l->scalar[p->first].integer = arg->as.integer;
-        } else {
-            l->scalar[p->first].real = arg->as.real;
-        }
-    }
-    return TILE_OK;
-}
+typedef tape_launch launch;
 
 static tile_status begin(launch *l, tile_kernel *kernel, tile_grid grid) {
     l->kernel = kernel;
@@ -206,6 +131,20 @@ static tile_status execute(const launch *l, tile_executable *exe, const tile_bou
     return back ? back : status;
 }
 
+/* A launch that a device refused has not happened: what it was to replace is put back. The old
+ * buffers may be the watchers' by now. */
+static tile_status put_back(const launch *l, tile_status failed) {
+    tile_status status = failed;
+    for (int k = 0; k < l->count; k++) {
+        if (!l->fresh[k]) continue;
+        const tile_storage *s = l->array[k]->storage;
+        const tile_status moved =
+            tile_move_copy(s->ctx, s->buffer->data, l->fresh[k]->data, s->bytes);
+        if (moved) status = moved;
+    }
+    return status;
+}
+
 static tile_status run(launch *l, tile_executable *exe, tile_buffer *stash) {
     tile_bound bound;
     bind(l, stash, &bound);
@@ -213,7 +152,10 @@ static tile_status run(launch *l, tile_executable *exe, tile_buffer *stash) {
     l->may_fail = tile_executable_may_fail(exe, &bound);
     tile_status status = keep_old_values(l);
     if (!status) status = replace_buffers(l, &bound);
-    if (!status) status = execute(l, exe, &bound);
+    if (!status) {
+        status = execute(l, exe, &bound);
+        if (status && status != TILE_E_EXECUTION) status = put_back(l, status);
+    }
     drop_fresh(l);
     return status;
 }
@@ -483,7 +425,7 @@ tile_status tile_launch(tape *record, tile_kernel *kernel, tile_grid grid, tile_
     launch l;
     TILE_CHECK(kernel, TILE_E_ARGUMENT, "tile_launch: kernel is NULL");
     TILE_TRY(begin(&l, kernel, grid));
-    TILE_TRY(take_arguments(&l, args));
+    TILE_TRY(tape_take_arguments(&l, args));
     TILE_CHECK(!record || record->ctx == kernel->ctx, TILE_E_ARGUMENT,
                "tile_launch: %s: the tape is of another context", l.program->name);
     TILE_CHECK(!record || !record->broken, TILE_E_STATE,

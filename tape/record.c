@@ -1,5 +1,6 @@
 /* record.c: the life of tapes and records. */
 #include "core/memory.h"
+#include "core/move.h"
 #include "core/status.h"
 #include "tape/tape.h"
 
@@ -119,6 +120,8 @@ void tape_destroy(tape *t) {
     empty(t);
     tape_free_spare_uses(t);
     tile_buffer_release(t->ones);
+    for (int k = 0; k < 2; k++) tile_graph_free(t->ctx, t->graphs[k]);
+    tile_free(t->settled);
     while (t->spare) {
         tape_chunk *chunk = t->spare;
         t->spare = chunk->next;

@@ -64,13 +64,36 @@ static tile_status rerun(tape *t, tape_record *r) {
     return status;
 }
 
+/* The same buffers in every replay, so that a device sees the same launches. The content of those
+ * that restore_initial fills is not needed. */
+static tile_status settle(tape *t) {
+    int32_t count = 0;
+    for (tape_use *u = t->uses; u; u = u->next) {
+        tile_storage *s = u->storage;
+        if (!tape_use_restarts(u) || !u->initial->buffer || s->exposed) continue;
+        TILE_TRY(tile_storage_will_write(s, (tile_range){0, (int64_t)s->bytes}));
+        if (s->buffer->refs > 1 || !s->buffer->capacity) continue;
+        TILE_TRY(tile_grow(&t->settled, &t->settled_capacity, count + 1, sizeof *t->settled));
+        t->settled[count++] = &s->buffer;
+    }
+    tile_pool_settle(t->ctx, count, t->settled);
+    return TILE_OK;
+}
+
+static tile_status run_all(tape *t) {
+    TILE_TRY(restore_initial(t));
+    for (int32_t i = 0; i < t->count; i++) TILE_TRY(rerun(t, t->record[i]));
+    return TILE_OK;
+}
+
 static tile_status replay(tape *t) {
     for (int32_t i = 0; i < t->count; i++)
         if (t->record[i]->kind != TAPE_OUTSIDE && !t->record[i]->foreign)
             tape_record_drop_values(t->record[i]);
-    TILE_TRY(restore_initial(t));
-    for (int32_t i = 0; i < t->count; i++) TILE_TRY(rerun(t, t->record[i]));
-    return TILE_OK;
+    if (tile_has_graphs(t->ctx)) TILE_TRY(settle(t));
+    TILE_TRY(tile_graph_begin(t->ctx, &t->graphs[0]));
+    const tile_status status = run_all(t), ended = tile_graph_end(t->ctx);
+    return status ? status : ended;
 }
 
 tile_status tape_replay(tape *t) {

@@ -173,7 +173,10 @@ static tile_status sweep(tape *t, int count, tile_array *const *array, tile_arra
         if (grad) TILE_TRY(tile_storage_will_write(grad, (tile_range){0, (int64_t)grad->bytes}));
     }
     TILE_TRY(need_ones(t));
-    const tile_status status = run_sweep(t, count, array, seed);
+    TILE_TRY(tile_graph_begin(t->ctx, &t->graphs[1]));
+    tile_status status = run_sweep(t, count, array, seed);
+    const tile_status ended = tile_graph_end(t->ctx);
+    if (!status) status = ended;
     if (status) mark_invalid(t, count, array);
     return status;
 }

@@ -97,9 +97,12 @@ struct tape {
     int32_t count, capacity;
     tape_use *uses, *spare_uses; /* spare ones are kept for reuse, with their lists */
     tape_need *free_needs;
-    tape_chunk *chunks, *spare; /* records live in chunks; spare ones are kept for reuse */
-    tile_status broken;         /* why the tape is refused until reset */
-    const tape_record *failed;  /* a launch with an execution error: no backward until reset */
+    tape_chunk *chunks, *spare;   /* records live in chunks; spare ones are kept for reuse */
+    tile_status broken;           /* why the tape is refused until reset */
+    const tape_record *failed;    /* a launch with an execution error: no backward until reset */
+    tile_device_graph *graphs[2]; /* of replays, of sweeps; NULL: none yet */
+    tile_buffer ***settled;       /* of a replay: buffers that it fills anew */
+    int32_t settled_capacity;
     tile_buffer *ones; /* on a device: 1 in float64, then in float32; NULL: not needed yet */
     bool running;      /* a call or replay of this tape runs: its writes are no outside's */
 };

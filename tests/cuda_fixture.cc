@@ -38,11 +38,19 @@ tile_status make(tile_device **device) {
 const bool chosen = [] {
     if (!tests_run_on_cuda()) return false;
     if (says("TILE_TEST_CUDA", "fake")) use_fake_cuda();
-    tile_device_make_with(make);
+    make_cuda_contexts(true);
     return true;
 }();
 
 } // namespace
+
+void make_cuda_contexts(bool on) {
+    tile_device_make_with(on ? make : nullptr);
+}
+
+const char *fake_cuda_library() {
+    return library();
+}
 
 const FakeCuda *use_fake_cuda() {
     static const FakeCuda *fake = [] {
@@ -56,8 +64,10 @@ const FakeCuda *use_fake_cuda() {
         find(handle, "fake_cuda_calls", &made->calls);
         find(handle, "fake_cuda_set", &made->set);
         find(handle, "fake_cuda_held", &made->held);
+        find(handle, "fake_cuda_inside", &made->inside);
         tile_driver_look_in(library());
         tile_nvrtc_look_in(library());
+        tile_curand_look_in(library());
         return made;
     }();
     return fake;

@@ -3,12 +3,14 @@
 #define TILE_TESTS_KERNEL_RUN_H
 
 #include <functional>
+#include <map>
 
 #include "tape/tiletape.h"
 #include "tests/lane_call.h"
 extern "C" {
 #include "core/builder.h"
 #include "core/kernel.h"
+#include "core/move.h"
 }
 
 /* An array of float64 with a gradient, or of int64 without. */
@@ -47,6 +49,33 @@ struct Field {
 };
 
 typedef std::function<void(tile_builder *, const std::vector<tile_param> &)> Build;
+
+/* The test's memory where a device sees it, and back again. On the CPU: the same. */
+class Mirror {
+  public:
+    explicit Mirror(tile_context *ctx) : ctx_(ctx) {}
+    ~Mirror() {
+        for (const auto &[host, buffer] : there_) {
+            const tile_shape bytes = {1, {static_cast<int64_t>(buffer->bytes)}};
+            EXPECT_EQ(TILE_OK, tile_move_out(ctx_, TILE_U8, bytes, host, buffer->data, nullptr));
+            tile_buffer_release(buffer);
+        }
+    }
+    void *of(void *host, size_t bytes) {
+        if (!tile_is_remote(ctx_) || !host) return host;
+        tile_buffer *&buffer = there_[host];
+        if (buffer) return buffer->data;
+        const tile_shape shape = {1, {static_cast<int64_t>(bytes)}};
+        EXPECT_EQ(TILE_OK, tile_buffer_create(ctx_, bytes, &buffer)) << tile_last_error();
+        EXPECT_EQ(TILE_OK, tile_move_in(ctx_, TILE_U8, shape, buffer->data, nullptr, host, nullptr))
+            << tile_last_error();
+        return buffer->data;
+    }
+
+  private:
+    tile_context *ctx_;
+    std::map<void *, tile_buffer *> there_;
+};
 
 /* One kernel over some fields. */
 class KernelRun {
@@ -112,9 +141,20 @@ class KernelRun {
             bound.array[k] = fields_[k]->memory(fields_[k]->data());
         return bound;
     }
-    static void run(tile_executable *exe, const tile_bound *bound) {
-        ASSERT_EQ(TILE_OK, tile_executable_reserve(exe, bound)) << tile_last_error();
-        ASSERT_EQ(TILE_OK, tile_execute(exe, bound)) << tile_last_error();
+    void run(tile_executable *exe, const tile_bound *bound) {
+        Mirror mirror(ctx_);
+        tile_bound there = *bound;
+        const int count = tile_executable_program(exe)->param_count;
+        for (int k = 0; k < count; k++) {
+            const tile_memory &m = bound->array[k];
+            size_t elements = 1;
+            for (int d = 0; d < m.rank; d++) elements *= static_cast<size_t>(m.extent[d]);
+            there.array[k].write = mirror.of(m.write, elements * sizeof(double));
+            there.array[k].read = there.array[k].write;
+        }
+        there.stash = mirror.of(bound->stash, stash_bytes_);
+        ASSERT_EQ(TILE_OK, tile_executable_reserve(exe, &there)) << tile_last_error();
+        ASSERT_EQ(TILE_OK, tile_execute(exe, &there)) << tile_last_error();
     }
     std::vector<unsigned char> run_augmented(const tile_adjoint_plan *plan, tile_bound *bound) {
         size_t bytes = 0;
@@ -123,6 +163,7 @@ class KernelRun {
         }
         std::vector<unsigned char> stash(bytes + 64);
         bound->stash = stash.data();
+        stash_bytes_ = stash.size();
         run(plan->augmented ? plan->augmented : kernel_->forward, bound);
         return stash;
     }
@@ -138,6 +179,7 @@ class KernelRun {
     tile_context *ctx_ = nullptr;
     tile_kernel *kernel_ = nullptr;
     std::vector<Field *> fields_;
+    size_t stash_bytes_ = 0;
 };
 
 /* A builder call on a tile of shape [3, 4] that is an error: its status, part of its sentence. */

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "core/dtype.h"
+#include "core/move.h"
 
 namespace op_test {
 
@@ -110,6 +111,7 @@ Run::Run(const Problem &p, tile_dtype real, Place place_of, int threads, tile_ex
 
 Run::~Run() {
     for (tile_array *a : array_) tile_array_destroy(a);
+    for (Memory &m : memory_) tile_array_destroy(m.there);
     tile_kernel_destroy(kernel_);
 }
 
@@ -137,7 +139,8 @@ void Run::place(size_t k) {
     int64_t stride[TILE_RANK_MAX] = {};
     const int64_t span = lay_out(place_, f.shape, stride);
     m.bytes.assign(static_cast<size_t>(span) * size + 3 * GUARD, FILL);
-    const size_t address = reinterpret_cast<size_t>(m.bytes.data());
+    const bool remote = tile_is_remote(ctx_);
+    const size_t address = remote ? 0 : reinterpret_cast<size_t>(m.bytes.data());
     m.first = (address + GUARD) / GUARD * GUARD - address;
     int64_t c[TILE_RANK_MAX] = {};
     for (size_t i = 0; i < f.count(); i++) {
@@ -146,7 +149,24 @@ void Run::place(size_t k) {
         m.at.push_back(m.first + static_cast<size_t>(at) * size);
         for (int d = f.shape.rank - 1; d >= 0 && ++c[d] == f.shape.extent[d]; d--) c[d] = 0;
     }
-    note(tile_array_wrap(ctx_, dtype, f.shape, stride, &m.bytes[m.first], &array_[k]));
+    if (!remote) {
+        note(tile_array_wrap(ctx_, dtype, f.shape, stride, &m.bytes[m.first], &array_[k]));
+        return;
+    }
+    const tile_shape all = {1, {static_cast<int64_t>(m.bytes.size() / size)}};
+    if (note(tile_array_create(ctx_, dtype, all, &m.there)))
+        note(tile_array_strided(m.there, static_cast<int64_t>(m.first / size), f.shape, stride,
+                                &array_[k]));
+}
+
+/* Memory of the test's that a device cannot see has a copy there. */
+void Run::upload(size_t k) {
+    Memory &m = memory_[k];
+    if (m.there) note(tile_array_write(m.there, m.bytes.data(), m.bytes.size()));
+}
+void Run::download(size_t k) {
+    Memory &m = memory_[k];
+    if (m.there) note(tile_array_read(m.there, m.bytes.data(), m.bytes.size()));
 }
 
 /* The element of a field as the problem says, or NaN. */
@@ -170,6 +190,7 @@ void Run::reset(size_t k) {
     }
     for (size_t i = 0; i < f.count(); i++) put(f, dtype, i, &m.bytes[m.at[i]]);
     m.before = m.bytes;
+    upload(k);
 }
 
 /* Running. */
@@ -202,6 +223,7 @@ void Run::write(tile_array *array, const Reals &value) {
 void Run::check_guards() {
     for (size_t k = 0; k < memory_.size() && place_ != Place::kOwned; k++) {
         Memory &m = memory_[k];
+        download(k);
         if (is_written(p_.field[k])) {
             const size_t size = tile_dtype_size(dtype_in(p_.field[k], real_));
             for (size_t at : m.at) std::memcpy(&m.before[at], &m.bytes[at], size);
@@ -298,12 +320,14 @@ double Run::loss(const Upstream &up, double *magnitude) {
     for (size_t k = 0; k < array_.size(); k++)
         if (is_written(p_.field[k]))
             std::memcpy(memory_[k].bytes.data(), memory_[k].before.data(), memory_[k].bytes.size());
+    for (size_t k = 0; k < array_.size(); k++) upload(k);
     note(tile_launch(nullptr, kernel_, p_.grid, {static_cast<int>(all.size()), all.data()}));
     note(tile_context_sync(ctx_));
     double sum = 0, size = 0;
     for (size_t k = 0; k < array_.size(); k++) {
         if (!is_written(p_.field[k]) || p_.field[k].role == Role::kConstant) continue;
         if (!p_.field[k].real()) continue;
+        download(k);
         const Memory &m = memory_[k];
         for (size_t i = 0; i < up.seed[k].size(); i++) {
             double y;

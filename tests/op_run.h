@@ -59,12 +59,15 @@ class Run {
   private:
     struct Memory {
         std::vector<unsigned char> bytes, before;
-        size_t first = 0;       /* byte of element 0 */
-        std::vector<size_t> at; /* byte of each element, in C order; kOwned: empty */
+        size_t first = 0;            /* byte of element 0 */
+        std::vector<size_t> at;      /* byte of each element, in C order; kOwned: empty */
+        tile_array *there = nullptr; /* the same bytes in a device's memory; else NULL */
     };
     bool note(tile_status status);
     void place(size_t k);
     void reset(size_t k);
+    void upload(size_t k);
+    void download(size_t k);
     void check_guards();
     std::vector<tile_arg> args() const;
     Reals read(tile_array *array);

@@ -114,9 +114,7 @@ class RandomProgram : public TapeTest {
             tile_array *a = nullptr;
             if (k == 1) {
                 memory_ = numbers(N);
-                EXPECT_EQ(TILE_OK, tile_array_wrap(ctx, TILE_F64, TILE_SHAPE(N), nullptr,
-                                                   memory_.data(), &a));
-                own(a);
+                a = exposed(&memory_);
             } else {
                 a = reals(numbers(N));
             }

@@ -15,6 +15,7 @@
 #include "core/array.h"
 #include "core/context.h"
 #include "core/dtype.h"
+#include "core/move.h"
 #include "tape/tiletape.h"
 
 typedef std::vector<double> Reals;
@@ -60,6 +61,19 @@ class TapeTest : public testing::Test {
     }
     tile_array *reals(const Reals &values) {
         return reals(TILE_SHAPE(values.size()), values);
+    }
+    /* Over memory whose address the program has: the test's, or the device's. */
+    tile_array *exposed(Reals *memory) {
+        tile_array *a = nullptr;
+        const tile_shape shape = TILE_SHAPE(memory->size());
+        if (!tile_is_remote(ctx)) {
+            EXPECT_EQ(TILE_OK, tile_array_wrap(ctx, TILE_F64, shape, nullptr, memory->data(), &a));
+            return own(a);
+        }
+        uint64_t address;
+        a = reals(*memory);
+        EXPECT_EQ(TILE_OK, tile_cuda_array_data(a, &address)) << tile_last_error();
+        return a;
     }
     /* With a gradient. */
     tile_array *active(tile_shape shape, const Reals &values) {

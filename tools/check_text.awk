@@ -34,6 +34,7 @@ function check_first_line() {
 }
 
 function check_include(    to) {
+    if (name == "tiletape.h") return # the one that has all of them
     to = $0
     sub(/^[^"]*"/, "", to)
     sub(/\/.*$/, "", to)

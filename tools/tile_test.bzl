@@ -4,12 +4,15 @@ load("@cuda//:defs.bzl", "CUDA_ROOT", "HAVE_CUDA")
 load("@rules_cc//cc:defs.bzl", "cc_test")
 load("//tools:flags.bzl", "TEST_FLAGS")
 
+UNSANITIZED = ["cuda", "driver", "emulator", "nvrtc"]
+
 def tile_tests(srcs, deps = [], data = []):
     """Makes the tests, with GoogleTest, //tests:support and the library linked in.
 
     NAME_cuda_test.cc may include the toolkit's headers, and is left out where there is none.
     NAME_suite_test.cc is long: its cases are spread over four processes.
-    emulator_NAME_test.cc switches stacks and nvrtc_NAME_test.cc loads what leaks: not sanitized.
+    emulator_NAME_test.cc and cuda_NAME_test.cc switch stacks, and nvrtc_NAME_test.cc loads what
+    leaks: not sanitized.
 
     Args:
       srcs: files; those whose name does not end in _test.cc are passed over.
@@ -28,7 +31,7 @@ def tile_tests(srcs, deps = [], data = []):
             data = ["//tests:data", "//tests/fake_cuda:libfake_cuda.so"] + data,
             env = {"CUDA_HOME": CUDA_ROOT or "none"},
             size = "small",
-            tags = ["unsanitized"] if name.split("_")[0] in ["emulator", "nvrtc"] else [],
+            tags = ["unsanitized"] if name.split("_")[0] in UNSANITIZED else [],
             shard_count = 4 if name.endswith("_suite_test") else None,
             deps = ["//tests:support", "@googletest//:gtest_main"] + deps +
                    (["@cuda//:headers"] if cuda else []),

@@ -28,6 +28,9 @@ void fake_cuda_set(const char *what, int64_t value);
 
 /* Allocations, modules, streams and graphs that were not given back. */
 int64_t fake_cuda_held(void);
+
+/* Whether the calling thread is in a call of the library: what that allocates is no one else's. */
+int fake_cuda_inside(void);
 }
 
 #endif

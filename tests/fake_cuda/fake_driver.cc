@@ -1,4 +1,5 @@
 /* fake_driver.cc: libcuda, as far as the library uses it. */
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 
@@ -18,13 +19,24 @@ int64_t setting(const char *what) {
     return state().setting[what];
 }
 
-unsigned char *bytes_at(uint64_t address) {
-    return reinterpret_cast<unsigned char *>(address);
+/* Pinned memory, by address: what is copied from it is read late. */
+std::map<const void *, size_t> pinned;
+
+bool is_pinned(const void *at) {
+    auto found = pinned.upper_bound(at);
+    if (found == pinned.begin()) return false;
+    --found;
+    return static_cast<const char *>(at) < static_cast<const char *>(found->first) + found->second;
 }
 
 struct Function {
     void *kernel;
     int shared_most = 48 << 10;
+};
+
+struct Event {
+    Stream *stream = nullptr;
+    std::chrono::steady_clock::time_point time;
 };
 
 struct Module {
@@ -150,12 +162,12 @@ FAKE_API int cuStreamBeginCapture_v2(void *stream, int) {
 
 FAKE_API int cuStreamEndCapture(void *stream, void **graph) {
     Stream *s = static_cast<Stream *>(stream);
+    std::vector<Work> work;
+    std::swap(work, s->captured.work);
     s->capturing = false; /* also when it fails */
     *graph = nullptr;
-    Graph *made = new Graph;
-    std::swap(made->work, s->captured.work);
     FAKE_ENTER();
-    *graph = made;
+    *graph = new Graph{work};
     state().held++;
     return SUCCESS;
 }
@@ -193,26 +205,37 @@ FAKE_API int cuGraphDestroy(void *graph) {
 
 FAKE_API int cuEventCreate(void **event, unsigned) {
     FAKE_ENTER();
-    *event = new Stream *(nullptr);
+    *event = new Event;
     state().held++;
     return SUCCESS;
 }
 
 FAKE_API int cuEventRecord(void *event, void *stream) {
     FAKE_ENTER();
-    *static_cast<Stream **>(event) = static_cast<Stream *>(stream);
-    return SUCCESS;
+    Event *e = static_cast<Event *>(event);
+    e->stream = static_cast<Stream *>(stream);
+    return give(e->stream, [e] {
+        e->time = std::chrono::steady_clock::now();
+        return SUCCESS;
+    });
 }
 
 FAKE_API int cuEventSynchronize(void *event) {
     FAKE_ENTER();
-    Stream *s = *static_cast<Stream **>(event);
+    Stream *s = static_cast<Event *>(event)->stream;
     return s ? finish(s) : SUCCESS;
+}
+
+FAKE_API int cuEventElapsedTime(float *milliseconds, void *from, void *to) {
+    FAKE_ENTER();
+    const auto passed = static_cast<Event *>(to)->time - static_cast<Event *>(from)->time;
+    *milliseconds = std::chrono::duration<float, std::milli>(passed).count();
+    return SUCCESS;
 }
 
 FAKE_API int cuEventDestroy_v2(void *event) {
     FAKE_ENTER();
-    delete static_cast<Stream **>(event);
+    delete static_cast<Event *>(event);
     state().held--;
     return SUCCESS;
 }
@@ -253,12 +276,14 @@ FAKE_API int cuMemFreeAsync(uint64_t memory, void *stream) {
 FAKE_API int cuMemAllocHost_v2(void **memory, size_t bytes) {
     FAKE_ENTER();
     *memory = new unsigned char[bytes];
+    pinned[*memory] = bytes;
     state().held++;
     return SUCCESS;
 }
 
 FAKE_API int cuMemFreeHost(void *memory) {
     FAKE_ENTER();
+    pinned.erase(memory);
     delete[] static_cast<unsigned char *>(memory);
     state().held--;
     return SUCCESS;
@@ -269,9 +294,14 @@ FAKE_API int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, v
     FAKE_ENTER();
     if (!holds(to, bytes)) return INVALID_VALUE;
     if (static_cast<Stream *>(stream)->capturing) return CAPTURE_INVALIDATED;
+    if (is_pinned(from))
+        return give(static_cast<Stream *>(stream), [to, from, bytes] {
+            std::memcpy(touch(to), from, bytes);
+            return SUCCESS;
+        });
     const std::string copy(static_cast<const char *>(from), bytes);
     return give(static_cast<Stream *>(stream), [to, copy] {
-        std::memcpy(bytes_at(to), copy.data(), copy.size());
+        std::memcpy(touch(to), copy.data(), copy.size());
         return SUCCESS;
     });
 }
@@ -281,7 +311,7 @@ FAKE_API int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *s
     if (!holds(from, bytes)) return INVALID_VALUE;
     if (static_cast<Stream *>(stream)->capturing) return CAPTURE_INVALIDATED;
     return give(static_cast<Stream *>(stream), [to, from, bytes] {
-        std::memcpy(to, bytes_at(from), bytes);
+        std::memcpy(to, touch(from), bytes);
         return SUCCESS;
     });
 }
@@ -290,7 +320,7 @@ FAKE_API int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void
     FAKE_ENTER();
     if (!holds(to, bytes) || !holds(from, bytes)) return INVALID_VALUE;
     return give(static_cast<Stream *>(stream), [to, from, bytes] {
-        std::memmove(bytes_at(to), bytes_at(from), bytes);
+        std::memmove(touch(to), touch(from), bytes);
         return SUCCESS;
     });
 }
@@ -302,8 +332,7 @@ template <typename T> int set(uint64_t to, size_t pitch, T value, size_t count, 
     if (count && !holds(to, (count - 1) * pitch + sizeof value)) return INVALID_VALUE;
     if (to % sizeof value) return INVALID_VALUE;
     return give(static_cast<Stream *>(stream), [=] {
-        for (size_t k = 0; k < count; k++)
-            std::memcpy(bytes_at(to) + k * pitch, &value, sizeof value);
+        for (size_t k = 0; k < count; k++) std::memcpy(touch(to) + k * pitch, &value, sizeof value);
         return SUCCESS;
     });
 }

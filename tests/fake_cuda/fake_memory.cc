@@ -2,6 +2,7 @@
 #include "tests/fake_cuda/fake_memory.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
@@ -20,7 +21,7 @@ struct Piece {
 };
 
 std::recursive_mutex lock;
-unsigned char *arena;
+unsigned char *arena, *twin;
 size_t touched; /* bytes of the arena that were ever in use */
 int opened;
 std::map<uint64_t, Piece> pieces;       /* by address */
@@ -31,13 +32,20 @@ void protect(int how) {
     if (touched && mprotect(arena, (touched + 4095) / 4096 * 4096, how)) std::abort();
 }
 
+/* The same memory twice: where device addresses are, and where the driver itself gets at it. */
+void make_arena() {
+    const int file = memfd_create("fake_cuda", MFD_CLOEXEC), kind = MAP_SHARED | MAP_NORESERVE;
+    if (file < 0 || ftruncate(file, kArena)) std::abort();
+    void *at = mmap(nullptr, kArena, PROT_NONE, kind, file, 0);
+    void *own = mmap(nullptr, kArena, PROT_READ | PROT_WRITE, kind, file, 0);
+    if (at == MAP_FAILED || own == MAP_FAILED) std::abort();
+    arena = static_cast<unsigned char *>(at);
+    twin = static_cast<unsigned char *>(own);
+    close(file);
+}
+
 void grow(size_t bytes) {
-    const int kind = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-    if (!arena) {
-        void *at = mmap(nullptr, kArena, PROT_NONE, kind, -1, 0);
-        if (at == MAP_FAILED) std::abort();
-        arena = static_cast<unsigned char *>(at);
-    }
+    if (!arena) make_arena();
     touched += bytes;
     if (touched > kArena) std::abort();
     if (opened) protect(PROT_READ | PROT_WRITE);
@@ -55,6 +63,10 @@ Open::~Open() {
     if (--opened == 0) protect(PROT_NONE);
 }
 
+unsigned char *touch(uint64_t address) {
+    return twin + (address - reinterpret_cast<uint64_t>(arena));
+}
+
 uint64_t allocate(size_t bytes, size_t limit) {
     const std::lock_guard<std::recursive_mutex> hold(lock);
     if (bytes > limit || in_use > limit - bytes) return 0;
@@ -69,8 +81,7 @@ uint64_t allocate(size_t bytes, size_t limit) {
         grow(whole);
         at = reinterpret_cast<uint64_t>(arena) + first;
     }
-    const Open open;
-    unsigned char *memory = reinterpret_cast<unsigned char *>(at);
+    unsigned char *memory = touch(at);
     std::memset(memory, kUnset, bytes);
     std::memset(memory + bytes, kEdge, whole - bytes);
     pieces[at] = {bytes, whole};
@@ -83,8 +94,7 @@ std::string release(uint64_t address) {
     const auto found = pieces.find(address);
     if (found == pieces.end()) return "memory is freed that is none";
     const Piece piece = found->second;
-    const Open open;
-    const unsigned char *memory = reinterpret_cast<const unsigned char *>(address);
+    const unsigned char *memory = touch(address);
     std::string wrong;
     for (size_t k = piece.bytes; k < piece.whole; k++)
         if (memory[k] != kEdge) wrong = "a write behind the end of device memory";

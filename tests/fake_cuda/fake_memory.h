@@ -8,12 +8,15 @@
 
 namespace fake {
 
-/* Memory can be touched while one lives. */
+/* Kernels can touch memory while one lives. */
 class Open {
   public:
     Open();
     ~Open();
 };
+
+/* Where the driver itself gets at an address, always. */
+unsigned char *touch(uint64_t address);
 
 /* 0: there is no room within the limit. */
 uint64_t allocate(size_t bytes, size_t limit);

@@ -22,6 +22,17 @@ State &state() {
 }
 
 namespace {
+thread_local int calls_entered;
+} // namespace
+
+Inside::Inside() {
+    calls_entered++;
+}
+Inside::~Inside() {
+    calls_entered--;
+}
+
+namespace {
 
 int planted(const std::string &function) {
     State &s = state();
@@ -53,7 +64,6 @@ int finish(Stream *stream) {
     std::vector<Work> queue;
     queue.swap(stream->queue);
     if (queue.empty()) return state().lost;
-    const Open open;
     for (const Work &work : queue) {
         if (state().lost) break;
         const int result = work();
@@ -75,6 +85,7 @@ int run_kernel(void *kernel, const void *argument, unsigned blocks, size_t share
     state().calls["kernel"]++;
     const int result = planted("kernel");
     if (result) return result;
+    const Open open;
     const std::string wrong = emulator::run(kernel, argument, blocks, shared, threads);
     if (wrong.empty()) return SUCCESS;
     std::fprintf(stderr, "fake CUDA: %s\n", wrong.c_str());
@@ -104,6 +115,10 @@ FAKE_API void fake_cuda_set(const char *what, int64_t value) {
     fake::State &s = fake::state();
     const std::lock_guard<std::recursive_mutex> hold(s.lock);
     s.setting[what] = value;
+}
+
+FAKE_API int fake_cuda_inside(void) {
+    return fake::calls_entered;
 }
 
 FAKE_API int64_t fake_cuda_held(void) {

@@ -57,6 +57,13 @@ struct State {
 };
 State &state();
 
+/* While one lives, the thread is in a call. */
+class Inside {
+  public:
+    Inside();
+    ~Inside();
+};
+
 /* Counts the call; its result when it is to fail. needs_context: one must be current. */
 int enter(const char *function, bool needs_context = true);
 
@@ -71,8 +78,9 @@ int run_kernel(void *kernel, const void *argument, unsigned blocks, size_t share
 
 } // namespace fake
 
-/* size: a hidden return, the first line of every function of the driver. */
+/* The first line of every function of the driver: it may return. */
 #define FAKE_ENTER(...)                                                   \
+    const fake::Inside inside;                                            \
     const std::lock_guard<std::recursive_mutex> hold(fake::state().lock); \
     const int refused = fake::enter(__func__ __VA_OPT__(, ) __VA_ARGS__); \
     if (refused) return refused
