@@ -78,8 +78,9 @@ int tile_pool_class(size_t bytes, size_t *capacity) {
 }
 
 static void buffer_free(tile_buffer *buffer) {
-    MARK_ALIVE(buffer->data, buffer->capacity);
-    if (buffer->capacity) free(buffer->data);
+    if (buffer->block)
+        MARK_ALIVE(buffer->block, buffer->capacity + (size_t)((char *)buffer->data - (char *)buffer->block));
+    free(buffer->block);
     free(buffer);
 }
 
@@ -158,20 +159,32 @@ static tile_status reserve(tile_context *ctx, size_t bytes, tile_buffer **warm) 
     return TILE_OK;
 }
 
+/* Large blocks begin at the same place of a page: equal elements of several arrays would drive each
+ * other out of the caches, and a load wait for a store it has nothing to do with. So their data
+ * begin a different number of lines into the block. */
+static size_t shift_of(tile_context *ctx, size_t capacity) {
+    enum { LARGE = 1 << 14, STEP = 9 * 64, STEPS = 11 };
+    if (capacity < LARGE) return 0;
+    return STEP * (__atomic_fetch_add(&ctx->blocks, 1, __ATOMIC_RELAXED) % STEPS);
+}
+
 static tile_buffer *buffer_new(tile_context *ctx, size_t capacity) {
     pool_make_room(ctx);
+    const size_t shift = shift_of(ctx, capacity);
     tile_buffer *buffer = calloc(1, sizeof *buffer);
-    void *data = aligned_alloc(64, capacity);
-    if (!data) {
+    char *block = aligned_alloc(64, capacity + shift);
+    if (!block) {
         tile_pool_empty(ctx);
-        data = aligned_alloc(64, capacity);
+        block = aligned_alloc(64, capacity + shift);
     }
-    if (buffer && data) {
-        *buffer = (tile_buffer){.ctx = ctx, .data = data, .capacity = capacity};
+    if (buffer && block) {
+        *buffer = (tile_buffer){
+            .ctx = ctx, .data = block + shift, .block = block, .capacity = capacity};
+        MARK_DEAD(block, shift);
         return buffer;
     }
     free(buffer);
-    free(data);
+    free(block);
     return NULL;
 }
 
