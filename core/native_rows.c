@@ -117,9 +117,9 @@ static void write_op(tile_stage_writer *b, int32_t number) {
                       tile_stage_item_name(b, 'a', number, array), value);
 }
 
-/* Whether the stage is run again after a write of op k would have changed what it reads: then the
- * write is held back. */
-static bool is_held(const tile_stage_writer *b, int32_t k) {
+/* Whether a write of op k changes what the stage reads: then what was there is saved, for the stage
+ * may run again. */
+static bool is_saved(const tile_stage_writer *b, int32_t k) {
     const tile_native_loop *s = &b->plan->stage[b->stage];
     const int32_t param = b->rows->window[b->rows->op[k].window].param;
     if (!b->tries || b->blocks) return false;
@@ -171,10 +171,12 @@ static void write_writes(tile_stage_writer *b) {
         const tile_row_operand in = tile_native_written(b->rows, &b->rows->op[k]);
         (void)snprintf(value, sizeof value, "w%d", (int)k);
         write_look(b, tile_stage_dtype_read(b, &in), value);
-        if (is_held(b, k))
-            tile_text_add(b->out, "%sheld_%d[x] = %s;\n", indent(b), (int)k, value);
-        else
-            write_write(b, k, indent(b), value);
+        if (is_saved(b, k)) {
+            char name[64];
+            tile_stage_line_name(b, tile_stage_line(b, k, 0, 0), name);
+            tile_text_add(b->out, "%ssaved_%d[x] = %s[x];\n", indent(b), (int)k, name);
+        }
+        write_write(b, k, indent(b), value);
     }
 }
 
@@ -281,7 +283,6 @@ static void write_lines(tile_stage_writer *b, tile_text *out) {
                           (int)k);
             continue;
         }
-        if (l->writes && is_held(b, l->op)) continue;
         tile_text_add(out, "    %s%s *const %s = (%s%s *)c->line[%d]%s; /* %s */\n",
                       l->writes ? "" : "const ", type, name, l->writes ? "" : "const ", type,
                       (int)k, l->single ? "" : " + begin",
@@ -291,15 +292,15 @@ static void write_lines(tile_stage_writer *b, tile_text *out) {
     }
 }
 
-/* "before type between held_7 after" for each write that is held back. */
-static bool write_held(const tile_stage_writer *b, tile_text *out, const char *before, bool typed,
+/* "before type between saved_7 after" for each write that is saved. */
+static bool write_saved(const tile_stage_writer *b, tile_text *out, const char *before, bool typed,
                        const char *between, const char *after) {
     bool some = false;
     for (int32_t k = 0; k < b->rows->op_count && b->stage == b->plan->stage_count - 1; k++) {
-        if (!b->rows->op[k].writes || !is_held(b, k)) continue;
+        if (!b->rows->op[k].writes || !is_saved(b, k)) continue;
         const tile_row_operand in = tile_native_written(b->rows, &b->rows->op[k]);
         const char *type = tile_native_type(tile_stage_dtype_read(b, &in));
-        tile_text_add(out, "%s%s%sheld_%d%s", before, typed ? type : "", between, (int)k, after);
+        tile_text_add(out, "%s%s%ssaved_%d%s", before, typed ? type : "", between, (int)k, after);
         some = true;
     }
     return some;
@@ -314,7 +315,7 @@ static void write_head(tile_stage_writer *b, tile_text *out) {
                       "static inline __attribute__((always_inline)) int stage_%d(\n"
                       "    const tile_native_call *c, int64_t begin, int64_t n, const int guard",
                       (int)b->stage);
-        (void)write_held(b, out, ", ", true, " *", "");
+        (void)write_saved(b, out, ", ", true, " *", "");
         tile_text_add(out, ") {\n    int nan = 0;\n");
     } else {
         tile_text_add(out,
@@ -362,44 +363,44 @@ static void write_blocks_begin(tile_stage_writer *b) {
     }
 }
 
+/* Puts back what writes have changed, the last first. */
+static void write_restore(tile_stage_writer *b, tile_text *out) {
+    for (int32_t k = b->rows->op_count - 1; k >= 0 && !b->status; k--) {
+        if (!b->rows->op[k].writes || !is_saved(b, k)) continue;
+        const tile_row_operand in = tile_native_written(b->rows, &b->rows->op[k]);
+        tile_text_add(out,
+                      "            for (int64_t x = 0; x < n; x++)\n"
+                      "                ((%s *)c->line[%d] + begin)[x] = saved_%d[x];\n",
+                      tile_native_type(tile_stage_dtype_read(b, &in)),
+                      (int)tile_stage_line(b, k, 0, 0), (int)k);
+    }
+}
+
 /* Tries the loop without guards, and with them where a NaN came out. */
 static void write_again(tile_stage_writer *b, tile_text *out) {
-    tile_text held = {.data = NULL};
+    tile_text saved = {.data = NULL};
     const int k = (int)b->stage;
-    if (!write_held(b, &held, ", ", false, "", "")) {
+    tile_text_add(out, "\nvoid tile_stage_%d(const tile_native_call *c) {\n", k);
+    if (!write_saved(b, &saved, ", ", false, "", "")) {
         tile_text_add(out,
-                      "\nvoid tile_stage_%d(const tile_native_call *c) {\n"
                       "    if (!c->again || stage_%d(c, c->begin, c->n, 0))\n"
                       "        (void)stage_%d(c, c->begin, c->n, 1);\n}\n",
-                      k, k, k);
+                      k, k);
         return;
     }
-    tile_text_add(out, "\nvoid tile_stage_%d(const tile_native_call *c) {\n", k);
-    (void)write_held(b, out, "    ", true, " ", "[TILE_HELD];\n");
+    const char *names = tile_text_get(&saved);
+    (void)write_saved(b, out, "    ", true, " ", "[TILE_SAVED];\n");
     tile_text_add(out,
-                  "    for (int64_t from = 0; from < c->n; from += TILE_HELD) {\n"
+                  "    for (int64_t from = 0; from < c->n; from += TILE_SAVED) {\n"
                   "        const int64_t begin = c->begin + from;\n"
-                  "        const int64_t n = c->n - from < TILE_HELD ? c->n - from : TILE_HELD;\n"
-                  "        if (!c->again || stage_%d(c, begin, n, 0%s))\n"
-                  "            (void)stage_%d(c, begin, n, 1%s);\n",
-                  k, tile_text_get(&held), k, tile_text_get(&held));
-    if (held.failed) tile_stage_fail(b, TILE_E_MEMORY);
-    tile_text_clear(&held);
-    b->out = out;
-    for (int32_t j = 0; j < b->rows->op_count && !b->status; j++) {
-        if (!b->rows->op[j].writes || !is_held(b, j)) continue;
-        char name[64], value[TILE_STAGE_NAME];
-        const int32_t line = tile_stage_line(b, j, 0, 0);
-        const tile_row_operand in = tile_native_written(b->rows, &b->rows->op[j]);
-        const char *type = tile_native_type(tile_stage_dtype_read(b, &in));
-        tile_stage_line_name(b, line, name);
-        (void)snprintf(value, sizeof value, "held_%d[x]", (int)j);
-        tile_text_add(out, "        %s *const %s = (%s *)c->line[%d] + begin;\n", type, name, type,
-                      (int)line);
-        tile_text_add(out, "        %s        for (int64_t x = 0; x < n; x++)\n", TILE_NATIVE_LOOP);
-        write_write(b, j, "            ", value);
-    }
-    tile_text_add(out, "    }\n}\n");
+                  "        const int64_t n = c->n - from < TILE_SAVED ? c->n - from : TILE_SAVED;\n"
+                  "        if (c->again) {\n"
+                  "            if (!stage_%d(c, begin, n, 0%s)) continue;\n",
+                  k, names);
+    write_restore(b, out);
+    tile_text_add(out, "        }\n        (void)stage_%d(c, begin, n, 1%s);\n    }\n}\n", k, names);
+    if (saved.failed) tile_stage_fail(b, TILE_E_MEMORY);
+    tile_text_clear(&saved);
 }
 
 /* Writes the loops of a stage into a text of their own. */

@@ -143,13 +143,15 @@ static void write_head(const tile_program *p, tile_text *out) {
                        "#define memcpy __builtin_memcpy\n");
     for (int k = 0; half_lines[k]; k++) tile_text_add(out, "%s\n", half_lines[k]);
     tile_text_add(out, "\nenum { TILE_BLOCK = 256 }; /* elements of a piece between calls */\n"
-                       "enum { TILE_HELD = 1024 }; /* elements of which writes are held back */\n"
+                       "enum { TILE_SAVED = 1024 }; /* elements that are tried at a time */\n"
                        "#if defined(__clang__)\n"
                        "#define TILE_INDEPENDENT "
                        "_Pragma(\"clang loop vectorize(assume_safety)\")\n"
                        "#else\n"
-                       "/* Joining the conditions of guarded products makes vector code slow. */\n"
-                       "#pragma GCC optimize(\"no-thread-jumps\")\n"
+                       "/* Joining the conditions of guarded products makes vector code slow, and a call\n"
+                       " * that copies a few elements is. */\n"
+                       "#pragma GCC optimize(\"no-thread-jumps\", "
+                       "\"no-tree-loop-distribute-patterns\")\n"
                        "#define TILE_INDEPENDENT _Pragma(\"GCC ivdep\")\n"
                        "#endif\n\n");
 }
