@@ -5,7 +5,6 @@
 #include <math.h>
 #include <omp.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -28,12 +27,21 @@ bench_options bench_parse(int argc, char **argv) {
             options.rounds = number_after(argc, argv, i++, BENCH_ROUNDS_MAX);
         } else if (strcmp(argv[i], "--threads") == 0) {
             options.threads_min = options.threads_max = number_after(argc, argv, i++, 1024);
+        } else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc) {
+            options.only = argv[++i];
         } else {
-            fprintf(stderr, "usage: %s [--quick] [--rounds N] [--threads N]\n", argv[0]);
+            fprintf(stderr, "usage: %s [--quick] [--rounds N] [--threads N] [--only TEXT]\n",
+                    argv[0]);
             exit(strcmp(argv[i], "--help") == 0 ? 0 : 2);
         }
     }
     return options;
+}
+
+bool bench_wants(const bench_options *options, const bench_title *title) {
+    char text[128];
+    snprintf(text, sizeof text, "%s %s %s", title->name, title->what, title->grid);
+    return options->only == NULL || strstr(text, options->only) != NULL;
 }
 
 double bench_now(void) {

@@ -6,6 +6,7 @@
 #ifndef TILE_BENCHMARKS_BENCH_H
 #define TILE_BENCHMARKS_BENCH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <tiletape.h>
@@ -34,12 +35,16 @@ typedef struct bench_title {
 typedef struct bench_options {
     int rounds;
     int threads_min, threads_max;
-    bool quick; /* three rounds and no grid that is larger than the caches */
+    bool quick;       /* three rounds and no grid that is larger than the caches */
+    const char *only; /* NULL: everything */
 } bench_options;
 
-/* Reads --rounds N, --threads N (default: 1, then 2) and --quick; prints a usage line and ends the
- * program for anything else. */
+/* Reads --rounds N, --threads N (default: 1, then 2), --only TEXT and --quick; prints a usage line
+ * and ends the program for anything else. */
 bench_options bench_parse(int argc, char **argv);
+
+/* Whether "NAME WHAT GRID" has the text of --only in it. */
+bool bench_wants(const bench_options *options, const bench_title *title);
 
 double bench_now(void);
 

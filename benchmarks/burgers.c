@@ -199,13 +199,14 @@ static double run_bytes(const burgers_problem *w, bool gradient) {
 
 static void compare_with(tile_executor executor, const burgers_problem *w, bool gradient,
                          int threads, const bench_options *options) {
-    hand_burgers h = hand_begin(w, gradient, threads);
-    tile_burgers o = tile_begin(w, gradient, threads, executor);
     const bool native = executor == TILE_EXECUTOR_NATIVE;
     bench_title title = {.name = native ? "burgers_native" : "burgers",
                          .what = gradient ? "gradient" : "forward"};
     snprintf(title.grid, sizeof title.grid, "%dx%d", (int)w->rows, (int)w->cols);
     title.threads = threads;
+    if (!bench_wants(options, &title)) return;
+    hand_burgers h = hand_begin(w, gradient, threads);
+    tile_burgers o = tile_begin(w, gradient, threads, executor);
     title.steps = w->steps;
     title.bytes = run_bytes(w, gradient);
     const bench_candidate hand = {.run = hand_run, .data = &h};

@@ -148,11 +148,12 @@ static void check(hand_nbody *h, tile_nbody *o) {
 }
 
 static void compare(hand_nbody *h, tile_executor executor, const bench_options *options) {
-    tile_nbody o = tile_begin(h, executor);
-    const hand_grid grid = hand_grid_of(1, h->n, h->threads);
     bench_title title = {.name = executor == TILE_EXECUTOR_NATIVE ? "nbody_native" : "nbody",
                          .what = h->gradient ? "gradient" : "forward"};
     snprintf(title.grid, sizeof title.grid, "%d", (int)h->n);
+    if (!bench_wants(options, &title)) return;
+    tile_nbody o = tile_begin(h, executor);
+    const hand_grid grid = hand_grid_of(1, h->n, h->threads);
     title.threads = h->threads;
     title.steps = 1;
     title.bytes = (double)h->n * sizeof(float) * (h->gradient ? 11 : 4);

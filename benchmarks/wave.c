@@ -222,13 +222,14 @@ static void check(hand_wave *h, tile_wave *o) {
 
 static void compare_with(tile_executor executor, const wave_problem *w, wave_mode mode, int threads,
                          const bench_options *options) {
-    hand_wave h = hand_begin(w, mode, threads);
-    tile_wave o = tile_begin(w, mode, threads, executor);
     const bool native = executor == TILE_EXECUTOR_NATIVE;
     bench_title title = {.name = native ? "wave_native" : "wave",
                          .what = MODE_NAME[mode],
                          .threads = threads};
     snprintf(title.grid, sizeof title.grid, "%dx%d", (int)w->rows, (int)w->cols);
+    if (!bench_wants(options, &title)) return;
+    hand_wave h = hand_begin(w, mode, threads);
+    tile_wave o = tile_begin(w, mode, threads, executor);
     title.steps = w->steps;
     title.bytes = (double)(w->rows * w->cols * w->steps * MODE_FIELDS[mode]) * sizeof(float);
     const bench_candidate hand = {.run = hand_run, .data = &h};

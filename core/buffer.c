@@ -94,11 +94,11 @@ static void mark_alive(const tile_buffer *buffer, size_t bytes) {
 }
 
 static void buffer_free(tile_buffer *buffer) {
-    mark_alive(buffer, buffer->capacity);
     if (is_device_memory(buffer))
         buffer->ctx->device->free(buffer->ctx->device, buffer->data);
-    else if (buffer->capacity)
-        free(buffer->data);
+    else if (buffer->block)
+        MARK_ALIVE(buffer->block, before(buffer) + buffer->capacity);
+    free(buffer->block);
     free(buffer);
 }
 
@@ -177,28 +177,42 @@ static tile_status reserve(tile_context *ctx, size_t bytes, tile_buffer **warm) 
     return TILE_OK;
 }
 
-static tile_status data_new(tile_context *ctx, size_t capacity, bool host, void **data) {
-    if (!host && tile_is_remote(ctx)) return ctx->device->alloc(ctx->device, capacity, data);
-    *data = aligned_alloc(64, capacity);
-    TILE_CHECK(*data, TILE_E_MEMORY, "memory: %zu bytes could not be allocated", capacity);
+/* Large blocks begin at the same place of a page: equal elements of several arrays would drive each
+ * other out of the caches, and a load wait for a store it has nothing to do with. So their data
+ * begin a different number of lines into the block. */
+static size_t shift_of(tile_context *ctx, size_t capacity) {
+    enum { LARGE = 1 << 14, STEP = 9 * 64, STEPS = 11 };
+    if (capacity < LARGE) return 0;
+    return STEP * (__atomic_fetch_add(&ctx->blocks, 1, __ATOMIC_RELAXED) % STEPS);
+}
+
+static tile_status data_new(tile_buffer *buffer) {
+    tile_context *ctx = buffer->ctx;
+    if (!buffer->host && tile_is_remote(ctx))
+        return ctx->device->alloc(ctx->device, buffer->capacity, &buffer->data);
+    const size_t shift = shift_of(ctx, buffer->capacity);
+    buffer->block = aligned_alloc(64, buffer->capacity + shift);
+    TILE_CHECK(buffer->block, TILE_E_MEMORY, "memory: %zu bytes could not be allocated",
+               buffer->capacity + shift);
+    buffer->data = (char *)buffer->block + shift;
+    MARK_DEAD(buffer->block, shift);
     return TILE_OK;
 }
 
 static tile_status buffer_new(tile_context *ctx, size_t capacity, bool host, tile_buffer **made) {
-    void *data;
     pool_make_room(ctx);
     tile_buffer *buffer = calloc(1, sizeof *buffer);
     TILE_CHECK(buffer, TILE_E_MEMORY, "memory: %zu bytes could not be allocated", sizeof *buffer);
-    tile_status status = data_new(ctx, capacity, host, &data);
+    *buffer = (tile_buffer){.ctx = ctx, .capacity = capacity, .host = host};
+    tile_status status = data_new(buffer);
     if (status == TILE_E_MEMORY) {
         tile_pool_empty(ctx);
-        status = data_new(ctx, capacity, host, &data);
+        status = data_new(buffer);
     }
     if (status) {
         free(buffer);
         return status;
     }
-    *buffer = (tile_buffer){.ctx = ctx, .data = data, .capacity = capacity, .host = host};
     *made = buffer;
     return TILE_OK;
 }

@@ -28,6 +28,7 @@ struct tile_context {
     size_t held_capacity; /* of buffers in use */
     size_t peak_capacity; /* the most of it */
     size_t pool_capacity; /* of buffers in the pool */
+    size_t blocks;        /* large ones that were ever allocated; atomic */
     tile_buffer *pool[TILE_POOL_CLASSES]; /* free buffers by size class */
     tile_status pending;                  /* an execution error not yet reported */
     char pending_message[512];

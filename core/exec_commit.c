@@ -171,7 +171,9 @@ bool tile_commit_take(tile_runner *r, const tile_call_step *step, const tile_cal
 
 /* Committing */
 
-static void run_entry(const tile_run_state *run, const entry *e, const char *operands) {
+/* parts > 1: only the part of the window in one part of the array. */
+static void run_entry(const tile_run_state *run, const entry *e, const char *operands, int64_t part,
+                      int64_t parts) {
     tile_call call = e->step->call;
     for (int k = 0; k < e->step->n_in; k++) {
         call.in[k] = operands;
@@ -181,13 +183,21 @@ static void run_entry(const tile_run_state *run, const entry *e, const char *ope
     memcpy(call.offset, e->offset, sizeof e->offset);
     memcpy(call.low, e->low, sizeof e->low);
     memcpy(call.high, e->high, sizeof e->high);
+    if (parts > 1) { /* of the first dimension's places */
+        const int64_t extent = call.array.extent[0], share = extent / parts + 1;
+        const int64_t low = part * share, high = low + share;
+        if (call.low[0] < low) call.low[0] = low;
+        if (call.high[0] > high) call.high[0] = high;
+        if (call.high[0] <= call.low[0]) return;
+    }
     e->step->run(&call);
 }
 
-static void commit_log(const tile_run_state *run, const tile_commit_log *log) {
+static void commit_log(const tile_run_state *run, const tile_commit_log *log, int64_t part,
+                       int64_t parts) {
     for (size_t at = 0; at < log->used;) {
         const entry *e = (const entry *)(const void *)(log->entries + at);
-        run_entry(run, e, log->entries + at + round_up(sizeof *e));
+        run_entry(run, e, log->entries + at + round_up(sizeof *e), part, parts);
         at += e->bytes;
     }
 }
@@ -198,6 +208,8 @@ typedef struct commit {
     char *memory, *arenas;
     size_t arena_bytes;
     int64_t first; /* chunk of the round */
+    int64_t count; /* chunks of it */
+    int64_t parts; /* of every array, committed at once */
 } commit;
 
 static tile_commit_log *log_of(const commit *c, int64_t k) {
@@ -223,6 +235,33 @@ static void run_chunk(int64_t part, int thread, void *arg) {
     begin_log(c, r.log);
     const int64_t first = (c->first + part) * c->size->chunk, left = c->run->blocks - first;
     tile_run_blocks(&r, first, first + (left < c->size->chunk ? left : c->size->chunk));
+}
+
+static void commit_part(int64_t part, int thread, void *arg) {
+    const commit *c = arg;
+    (void)thread;
+    for (int64_t k = 0; k < c->count; k++) commit_log(c->run, log_of(c, k), part, c->parts);
+}
+
+static void commit_logs(commit *c) {
+    static const double NS_PER_BYTE = 0.1;
+    size_t bytes = 0;
+    for (int64_t k = 0; k < c->count; k++) bytes += log_of(c, k)->used;
+    if (c->parts == 1)
+        commit_part(0, 0, c);
+    else
+        tile_parallel(c->run->exe->ctx, c->parts, NS_PER_BYTE * (double)bytes, commit_part, c);
+}
+
+/* Whether what is logged can be taken apart by places: windows of arrays that share nothing. */
+static bool is_divisible(const tile_run_state *run) {
+    const tile_plan *plan = run->plan;
+    for (int32_t k = 0; k < plan->call_count; k++) {
+        const tile_node *n = plan->call[k].node;
+        if (!is_logged(run, &plan->call[k])) continue;
+        if (n->op->indexed || run->exe->program.param[n->param].rank < 1) return false;
+    }
+    return !run->entangled && !run->serial;
 }
 
 static void add_to(double *to, const double *from, int64_t n) {
@@ -268,7 +307,7 @@ static void commit_sum(const commit *c, const entry *e, double *sum) {
             const float value = (float)sum[i];
             memcpy((char *)sum + (size_t)i * sizeof value, &value, sizeof value);
         }
-    run_entry(c->run, e, (const char *)sum);
+    run_entry(c->run, e, (const char *)sum, 0, 1);
 }
 
 static void commit_sums(const commit *c) {
@@ -282,7 +321,8 @@ static void commit_sums(const commit *c) {
 
 void tile_commit_run(const tile_run_state *run, const tile_commit_size *size, char *memory,
                      char *arenas, size_t arena_bytes) {
-    commit c = {run, size, memory, arenas, arena_bytes, 0};
+    commit c = {run, size, memory, arenas, arena_bytes, 0, 0, 1};
+    if (is_divisible(run)) c.parts = run->exe->ctx->threads;
     const double chunk_ns = run->exe->block_ns * (double)size->chunk;
     for (; c.first < size->chunks; c.first += size->round) {
         const int64_t left = size->chunks - c.first;
@@ -291,10 +331,10 @@ void tile_commit_run(const tile_run_state *run, const tile_commit_size *size, ch
             for (int64_t k = 0; k < count; k++) run_chunk(k, 0, &c);
         else
             tile_parallel(run->exe->ctx, count, chunk_ns * (double)count, run_chunk, &c);
-        for (int64_t k = 0; k < count; k++) {
-            commit_log(run, log_of(&c, k));
-            if (size->sums) add_chunk(&c, c.first + k, log_of(&c, k)->sum);
-        }
+        c.count = count;
+        commit_logs(&c);
+        for (int64_t k = 0; k < count && size->sums; k++)
+            add_chunk(&c, c.first + k, log_of(&c, k)->sum);
     }
     if (size->sums) commit_sums(&c);
 }

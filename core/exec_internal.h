@@ -179,6 +179,7 @@ typedef struct tile_run_state {
     const tile_native *native; /* NULL: the interpreter runs all of it */
     bool serial;               /* blocks run one after the other on the calling thread */
     uint64_t logged;           /* array parameters whose writes are committed in block order */
+    bool entangled;            /* two of them share memory, or one has a place twice */
     uint64_t summed; /* array parameters whose additions are summed over all blocks first */
 } tile_run_state;
 

@@ -151,6 +151,7 @@ static void choose_class(tile_run_state *run, const tile_aliases *aliases, uint6
         run->summed |= self;
     } else {
         run->logged |= members;
+        if (members != self || (aliases->folded & members)) run->entangled = true;
     }
 }
 

@@ -127,6 +127,7 @@ static bool check_aliases(tile_row_job *job) {
         if (rows->op[k].kind != TILE_ROW_LOAD) continue;
         const int32_t param = rows->window[rows->op[k].window].param;
         if (job->shared) job->shared[k] = sharing[param] != 0;
+        if (sharing[param] & ~((uint64_t)1 << param)) job->crossed = true;
         if (sharing[param] && !check_load(job, k, sharing[param])) return false;
     }
     return true;

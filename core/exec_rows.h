@@ -129,6 +129,7 @@ typedef struct tile_row_job {
     bool *copied; /* per op: a load whose array changes before its last use */
     bool *shared; /* per op: a load of what another op writes; NULL: nobody asks */
     bool reread;  /* some load comes after a write to the same elements */
+    bool crossed; /* some load is of what another parameter writes */
     char *arenas;
     size_t arena_bytes;
     int64_t low[TILE_RANK_MAX], high[TILE_RANK_MAX]; /* places of the field that are visited */

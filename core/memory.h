@@ -30,8 +30,9 @@ typedef struct tile_buffer {
     tile_context *ctx;
     int64_t refs; /* atomic */
     void *data;
+    void *block;              /* of the host, in which data stands; NULL: none */
     size_t bytes;             /* asked for; what the context counts */
-    size_t capacity;          /* allocated; 0: borrowed memory that is not freed */
+    size_t capacity;          /* allocated from data on; 0: borrowed memory that is not freed */
     bool host;                /* the host's memory on a context whose memory is a device's */
     struct tile_buffer *next; /* in the pool */
 } tile_buffer;

@@ -15,6 +15,8 @@ typedef struct tile_native_call {
     const int64_t *start;    /* of each iota: its value in this row, at element 0 */
     const tile_native_strip *strip;
     int64_t begin, n; /* elements of the row */
+    int64_t again;    /* a loop may run a second time: what it writes it does not read, but for what
+                         it saves itself */
 } tile_native_call;
 
 /* A loop over a piece of a row; a group of elementwise ops of a block. */

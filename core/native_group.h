@@ -43,6 +43,8 @@ typedef struct tile_group_writer {
     bool *called, *array;         /* per strip: by a strip of the table; kept for a piece */
     int32_t phases;
     bool pieces; /* the elements go by pieces, not by rows */
+    bool *seen;  /* per strip: where it is NaN, something that the group makes is */
+    bool tried;  /* the group is written without guards first, where that is seen */
     int rank;    /* of the nest */
     int64_t extent[TILE_RANK_MAX];
     tile_group_read *read;
@@ -75,6 +77,10 @@ tile_status tile_group_find_nest(tile_group_writer *b) TILE_MUST_USE;
 /* Text of a group in rows; in pieces, each a loop over some ops, calls, a loop, ... */
 void tile_group_write_rows(tile_group_writer *b);
 tile_status tile_group_write_pieces(tile_group_writer *b) TILE_MUST_USE;
+
+/* Fills seen and tried (native_guard.c); runs group k again, with guards, where a NaN came out. */
+void tile_group_find_seen(tile_group_writer *b);
+void tile_group_write_again(tile_group_writer *b, int32_t k);
 
 /* "const float v12 = add_f32(v9, r7[x]); // a + b", operands printed by operand(). */
 typedef void (*tile_group_operand)(const tile_group_writer *b, int32_t k, int i,

@@ -19,8 +19,10 @@ void tile_group_write_op(tile_group_writer *b, int32_t k, const char *margin,
     char name[64], expression[TILE_GROUP_EXPRESSION];
     tile_group_types(b, k, in);
     (void)tile_native_function(b->w, s->node->op, in, tile_group_dtype(b, k), name);
-    tile_text_add(out, "%sconst %s v%d = %s(", margin, tile_native_type(tile_group_dtype(b, k)),
-                  (int)s->node->out, name);
+    const bool tried = b->tried && b->seen[k] && tile_native_is_guarded(s->node->op);
+    if (tried) tile_native_try(b->w, name, name);
+    tile_text_add(out, "%sconst %s v%d = %s(%s", margin, tile_native_type(tile_group_dtype(b, k)),
+                  (int)s->node->out, name, tried ? "guard, " : "");
     for (int i = 0; i < s->n_in; i++) {
         operand(b, k, i, expression);
         tile_text_add(out, i ? ", %s" : "%s", expression);
@@ -63,15 +65,25 @@ static tile_status write_group(tile_group_writer *b, int32_t step) {
     b->pieces = called || (moved && !b->sum_count && b->rank > 1 &&
                            b->extent[b->rank - 1] < TILE_NEST_ROW_MIN);
     plan->group[step] = plan->group_count++;
-    tile_text_add(&b->w->body,
-                  "\n/* Elementwise ops of a block, on %lld elements. */\n"
-                  "void tile_group_%d(char *arena, const tile_native_strip *strip) {\n",
-                  (long long)b->step->elements, (int)plan->group[step]);
+    const int number = (int)plan->group[step];
+    tile_group_find_seen(b);
+    tile_text_add(&b->w->body, "\n/* Elementwise ops of a block, on %lld elements. */\n",
+                  (long long)b->step->elements);
+    if (b->tried)
+        tile_text_add(&b->w->body,
+                      "static inline __attribute__((always_inline)) void group_%d(\n"
+                      "    char *arena, const int guard) {\n",
+                      number);
+    else
+        tile_text_add(&b->w->body,
+                      "void tile_group_%d(char *arena, const tile_native_strip *strip) {\n",
+                      number);
     if (b->pieces)
         TILE_TRY(tile_group_write_pieces(b));
     else
         tile_group_write_rows(b);
     tile_text_add(&b->w->body, "}\n");
+    if (b->tried) tile_group_write_again(b, number);
     return TILE_OK;
 }
 
@@ -107,12 +119,15 @@ static void write_folds(tile_text *to, const char *name, const char *type) {
             "    for (; i + 32 <= n; i += 32)\n"
             "        for (int k = 0; k < 32; k++) fold[k] = fold_%s_%s(fold[k], x[i + k]);\n"
             "    for (int k = 0; i + k < n; k++) fold[k] = fold_%s_%s(fold[k], x[i + k]);\n"
-            "    for (int half = 16; half > 0; half /= 2)\n"
-            "        for (int k = 0; k < half; k++)\n"
-            "            fold[k] = fold_%s_%s(fold[k], fold[k + half]);\n"
+            "    for (int k = 0; k < 16; k++) fold[k] = fold_%s_%s(fold[k], fold[k + 16]);\n"
+            "    for (int k = 0; k < 8; k++) fold[k] = fold_%s_%s(fold[k], fold[k + 8]);\n"
+            "    for (int k = 0; k < 4; k++) fold[k] = fold_%s_%s(fold[k], fold[k + 4]);\n"
+            "    for (int k = 0; k < 2; k++) fold[k] = fold_%s_%s(fold[k], fold[k + 2]);\n"
+            "    fold[0] = fold_%s_%s(fold[0], fold[1]);\n"
             "    return fold[0];\n}\n",
             type, fold[f].name, name, type, type, fold[f].formula, type, fold[f].name, name, type,
-            type, fold[f].first, fold[f].name, name, fold[f].name, name, fold[f].name, name);
+            type, fold[f].first, fold[f].name, name, fold[f].name, name, fold[f].name, name,
+            fold[f].name, name, fold[f].name, name, fold[f].name, name, fold[f].name, name);
 }
 
 tile_status tile_native_write_groups(tile_native_writer *w) {
@@ -127,10 +142,11 @@ tile_status tile_native_write_groups(tile_native_writer *w) {
                            .read_of = tile_alloc(values * sizeof *b.read_of),
                            .phase = tile_alloc(strips * sizeof *b.phase),
                            .called = tile_alloc(strips),
+                           .seen = tile_alloc(strips),
                            .array = tile_alloc(strips)};
     plan->group = tile_alloc(((size_t)plan->blocks.step_count + 1) * sizeof *plan->group);
     tile_status status = TILE_E_MEMORY;
-    if (b.made && b.read_of && b.phase && b.called && b.array && plan->group) {
+    if (b.made && b.read_of && b.phase && b.called && b.seen && b.array && plan->group) {
         for (int32_t v = 0; v < p->value_count; v++) b.made[v] = b.read_of[v] = -1;
         write_folds(&w->body, "f32", "float");
         write_folds(&w->body, "f64", "double");
@@ -140,6 +156,7 @@ tile_status tile_native_write_groups(tile_native_writer *w) {
     tile_free(b.read_of);
     tile_free(b.phase);
     tile_free(b.called);
+    tile_free(b.seen);
     tile_free(b.array);
     tile_free(b.read);
     tile_free(b.sum);

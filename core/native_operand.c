@@ -2,6 +2,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "core/dtype.h"
 #include "core/memory.h"
 #include "core/native_stage.h"
 #include "core/status.h"
@@ -188,25 +189,58 @@ void tile_stage_types(const tile_stage_writer *b, const tile_row_item *item,
         in[i] = b->p->value[tile_node_in(b->p, item->node, i)].dtype;
 }
 
+/* Whether an operand is the negative of what another is, there where it is used. */
+static bool is_negative(tile_stage_writer *b, tile_native_base *base, tile_row_operand *in) {
+    if (!tile_native_is_strip(b->rows, in)) return false;
+    const tile_row_item *item = &b->rows->item[in->item];
+    const tile_native_spot at = tile_stage_spot(b, *base, in);
+    if (strcmp(item->node->op->name, "neg") || b->blocks || is_kept(b, in->item)) return false;
+    if (!tile_is_float(tile_stage_dtype(b, in->item))) return false;
+    *base = tile_native_base_at(b->plan, in->item, &at);
+    *in = item->in[0];
+    return true;
+}
+
+/* The operands of a call; -a by a value that is the same everywhere is a by -value: a loop negates
+ * that only once. */
+void tile_stage_operands(tile_stage_writer *b, tile_native_base base, const tile_row_item *item,
+                         int32_t phase, char to[TILE_EXPRESSION]) {
+    char operand[TILE_EXPRESSION];
+    int length = 0;
+    tile_native_base first = base;
+    tile_row_operand in = item->in[0];
+    const bool negative = tile_native_is_product(item->node->op) && item->in[1].item < 0 &&
+                          is_negative(b, &first, &in);
+    to[0] = '\0';
+    for (int32_t k = 0; k < item->n_in && length < TILE_EXPRESSION; k++) {
+        if (negative && k == 0)
+            tile_stage_operand(b, first, &in, phase, operand);
+        else
+            tile_stage_operand(b, base, &item->in[k], phase, operand);
+        length += snprintf(to + length, (size_t)(TILE_EXPRESSION - length), "%s%s%s", k ? ", " : "",
+                           negative && k == 1 ? "-" : "", operand);
+    }
+    if (length >= TILE_EXPRESSION) tile_stage_fail(b, TILE_E_STATE);
+}
+
 /* A folded item, as an expression. */
 static void print_folded(tile_stage_writer *b, int32_t item, const tile_native_spot *at,
                          int32_t phase, char to[TILE_EXPRESSION]) {
     const tile_row_item *i = &b->rows->item[item];
-    const tile_native_base base = tile_native_base_at(b->plan, item, at);
+    const tile_op *op = i->node->op;
     tile_dtype in[TILE_OP_IN];
-    char operand[TILE_EXPRESSION], name[64];
+    char operands[TILE_EXPRESSION], name[64];
     tile_stage_types(b, i, in);
-    (void)tile_native_function(b->w, i->node->op, in, tile_stage_dtype(b, item), name);
-    int length = snprintf(to, TILE_EXPRESSION, "%s(", name);
-    for (int32_t k = 0; k < i->n_in && length < TILE_EXPRESSION; k++) {
-        tile_stage_operand(b, base, &i->in[k], phase, operand);
-        length +=
-            snprintf(to + length, (size_t)(TILE_EXPRESSION - length), k ? ", %s" : "%s", operand);
-    }
-    if (length < TILE_EXPRESSION - 1)
-        memcpy(to + length, ")", sizeof ")");
-    else
-        tile_stage_fail(b, TILE_E_STATE);
+    (void)tile_native_function(b->w, op, in, tile_stage_dtype(b, item), name);
+    const bool plain = b->plain, tried = plain && tile_native_is_guarded(op);
+    if (tried) tile_native_try(b->w, name, name);
+    b->tried = b->tried || tried;
+    b->plain = plain && tile_native_shows_nan(op);
+    tile_stage_operands(b, tile_native_base_at(b->plan, item, at), i, phase, operands);
+    b->plain = plain;
+    const int length =
+        snprintf(to, TILE_EXPRESSION, "%s(%s%s)", name, tried ? "guard, " : "", operands);
+    if (length >= TILE_EXPRESSION) tile_stage_fail(b, TILE_E_STATE);
 }
 
 /* An operand as an expression in the loop of a phase (-1: for a call). */

@@ -157,6 +157,19 @@ const char *tile_native_type(tile_dtype dtype);
 bool tile_native_function(tile_native_writer *w, const tile_op *op, const tile_dtype *in,
                           tile_dtype out, char name[64]);
 
+/* Guarded products and quotients (native_guard.c).
+ *
+ * Where nothing is NaN a guard changes no bit. So loops run without guards first and look at what
+ * comes out; where that is NaN they run again with guards. This needs that a NaN shows: it goes
+ * through sums, products, quotients and roots. */
+bool tile_native_is_guarded(const tile_op *op);
+bool tile_native_shows_nan(const tile_op *op);
+bool tile_native_is_product(const tile_op *op); /* or a quotient, guarded or not */
+
+/* The name of the lane function that takes the guard as its first argument, noted as used. */
+void tile_native_try(tile_native_writer *w, const char *function, char name[64]);
+void tile_native_write_tries(const tile_native_writer *w, tile_text *out);
+
 /* The number of a strip in the table. */
 tile_status tile_native_strip_of(tile_native_plan *plan, const tile_op *op, const tile_dtype *in,
                                  tile_dtype out, int32_t *number) TILE_MUST_USE;

@@ -55,6 +55,7 @@ typedef struct walker {
     char *rim_copies, *copies, *kept;
     int64_t place[TILE_RANK_MAX];
     int64_t begin, end; /* of the panel */
+    bool twice;         /* elements may be computed twice: nothing that is written is read */
 } walker;
 
 typedef struct native_job {
@@ -62,6 +63,7 @@ typedef struct native_job {
     const tile_native *native;
     const void **flat;
     ring *rings; /* per item */
+    bool twice;  /* see walker */
 } native_job;
 
 /* Memory */
@@ -205,19 +207,27 @@ static void run_pieces(const walker *w, int32_t stage, int64_t begin, int64_t en
     }
 }
 
-/* The elements of a rim, of which some lines are copies. Fixed lengths are a few moves. */
-static void run_rim(const walker *w, int32_t stage, const rim *rims, int32_t count, int64_t begin) {
-    char *before[TILE_NATIVE_RIMS];
+/* Fixed lengths are a few moves. Copies are made long before they are read: a load of what has just
+ * been stored in other pieces waits for it. */
+static void fill_rims(const walker *w, const rim *rims, int32_t count) {
     for (int32_t k = 0; k < count; k++) {
         const rim *r = &rims[k];
         const char *from = w->line[r->line] + r->x * (int64_t)r->size;
-        before[k] = w->line[r->line];
         switch (r->size) {
         case 1: memcpy(r->to, from, RIM_COPY); break;
         case 2: memcpy(r->to, from, RIM_COPY * 2); break;
         case 4: memcpy(r->to, from, RIM_COPY * 4); break;
         default: memcpy(r->to, from, RIM_COPY * 8); break;
         }
+    }
+}
+
+/* The elements of a rim, of which some lines are copies. */
+static void run_rim(const walker *w, int32_t stage, const rim *rims, int32_t count, int64_t begin) {
+    char *before[TILE_NATIVE_RIMS];
+    for (int32_t k = 0; k < count; k++) {
+        const rim *r = &rims[k];
+        before[k] = w->line[r->line];
         w->line[r->line] = r->to - r->x * (int64_t)r->size;
     }
     call(w, stage, begin, begin + w->reach[stage].rim);
@@ -251,6 +261,8 @@ static void run_row(walker *w, int32_t stage, int64_t row) {
     }
     for (int32_t k = s->line; k < s->line + s->line_count; k++)
         w->line[k] = (char *)(w->lies[k].base + (intptr_t)(row * w->lies[k].row_step));
+    fill_rims(w, r->left, r->left_count);
+    fill_rims(w, r->right, r->right_count);
     call(w, stage, r->first, r->last);
     if (r->first > begin) run_rim(w, stage, r->left, r->left_count, begin);
     if (r->last < end) run_rim(w, stage, r->right, r->right_count, end - r->rim);
@@ -304,6 +316,21 @@ static void begin_rim(const walker *w, int32_t line, bool left, rim *r) {
                        RIM);
 }
 
+/* Where elements may be computed twice, rims of fixed length take in some of the inside, so that all
+ * three parts are whole vectors. */
+static bool overlap_rims(const walker *w, const tile_native_loop *s, int64_t begin, int64_t end,
+                         reach *r) {
+    const bool last = s == &w->plan->stage[w->plan->stage_count - 1];
+    if ((last && !w->twice) || r->first == begin || r->last == end) return false;
+    const int64_t spare = (r->last - r->first) % RIM, left = r->first - begin;
+    if (left + (end - r->last) + spare > 2 * RIM) return false;
+    const int64_t n = r->last - r->first - spare;
+    r->first += tile_between(RIM - left, 0, spare);
+    r->last = r->first + n;
+    r->rim = RIM;
+    return true;
+}
+
 /* The rims of a stage whose inside is [r->first, r->last). false: they are none for copies. */
 static bool begin_rims(const walker *w, const tile_native_loop *s, int64_t begin, int64_t end,
                        reach *r) {
@@ -323,8 +350,10 @@ static bool begin_rims(const walker *w, const tile_native_loop *s, int64_t begin
         if (left) begin_rim(w, k, true, &r->left[r->left_count++]);
         if (right) begin_rim(w, k, false, &r->right[r->right_count++]);
     }
-    if (r->first > begin) r->first = begin + r->rim;
-    if (r->last < end) r->last = end - r->rim;
+    if (!overlap_rims(w, s, begin, end, r)) {
+        if (r->first > begin) r->first = begin + r->rim;
+        if (r->last < end) r->last = end - r->rim;
+    }
     return true;
 }
 
@@ -335,7 +364,8 @@ static void find_reach(const walker *w, int32_t stage, reach *r) {
                           .ring = w->ring + s->tap,
                           .flat = w->flat,
                           .start = w->start + s->iota,
-                          .strip = w->plan->strip},
+                          .strip = w->plan->strip,
+                          .again = !w->job->crossed},
                  .row_low = INT64_MIN,
                  .row_high = INT64_MAX,
                  .first = begin,
@@ -375,7 +405,8 @@ static void run_part(int64_t part, int thread, void *arg) {
                 .plan = &n->native->plan,
                 .rows = job->rows,
                 .flat = n->flat,
-                .rings = n->rings};
+                .rings = n->rings,
+                .twice = n->twice};
     const int dims = job->rows->dims;
     (void)begin_walk(&w, w.plan, job->arenas + (size_t)thread * job->arena_bytes);
     const int64_t band = part / job->panels;
@@ -440,6 +471,14 @@ static bool reads_apart(const tile_native_plan *plan, const tile_row_job *job) {
     return true;
 }
 
+static bool writes_apart(const tile_row_job *job) {
+    for (int32_t k = 0; k < job->rows->op_count; k++) {
+        const tile_row_op *op = &job->rows->op[k];
+        if (op->adds || (op->kind == TILE_ROW_LOAD && job->shared[k])) return false;
+    }
+    return true;
+}
+
 bool tile_native_run(const tile_run_state *run, const tile_native *native, char *memory) {
     const tile_native_plan *plan = &native->plan;
     const tile_rows *rows = plan->rows;
@@ -454,6 +493,7 @@ bool tile_native_run(const tile_run_state *run, const tile_native *native, char 
     job->arenas = memory;
     job->arena_bytes = thread_bytes(plan);
     if (!tile_rows_begin(job) || job->reread || !reads_apart(plan, job)) return false;
+    n.twice = writes_apart(job);
     for (int32_t k = 0; k < rows->flat_count; k++)
         n.flat[k] = run->flat + run->exe->flat.place[rows->flat[k]];
     double elements = 1;

@@ -21,6 +21,10 @@ typedef struct tile_stage_writer {
     bool *flats;    /* per flat value: used */
     int32_t phases;
     bool blocks; /* the stage goes by blocks */
+    bool *seen;  /* per item: where it is NaN, something that the stage writes or keeps is */
+    bool tries;  /* the stage is written without guards first, where that is seen */
+    bool tried;  /* and had some */
+    bool plain;  /* the operands at hand are seen, too */
     tile_status status;
 } tile_stage_writer;
 
@@ -55,8 +59,13 @@ const char *tile_stage_item_name(const tile_stage_writer *b, char kind, int32_t 
 /* Whether an iota grows along the row. */
 bool tile_stage_along(const tile_stage_writer *b, const tile_row_item *item);
 
+/* Fills seen of the stage at hand (native_guard.c). */
+void tile_stage_find_seen(tile_stage_writer *b);
+
 /* An operand as an expression in the loop of a phase; phase -1: for a call. */
 void tile_stage_operand(tile_stage_writer *b, tile_native_base base, const tile_row_operand *in,
                         int32_t phase, char to[TILE_EXPRESSION]);
+void tile_stage_operands(tile_stage_writer *b, tile_native_base base, const tile_row_item *item,
+                         int32_t phase, char to[TILE_EXPRESSION]);
 
 #endif
