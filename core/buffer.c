@@ -93,6 +93,11 @@ static void mark_alive(const tile_buffer *buffer, size_t bytes) {
     MARK_ALIVE(buffer->data, bytes);
 }
 
+/* Bytes of the block before the data. */
+static size_t before(const tile_buffer *buffer) {
+    return (size_t)((char *)buffer->data - (char *)buffer->block);
+}
+
 static void buffer_free(tile_buffer *buffer) {
     if (is_device_memory(buffer))
         buffer->ctx->device->free(buffer->ctx->device, buffer->data);
