@@ -144,7 +144,7 @@ tile_status tile_array_borrow(const char *call, tile_context *ctx, tile_dtype dt
 
 tile_status tile_array_wrap(tile_context *ctx, tile_dtype dtype, tile_shape shape,
                             const int64_t *strides, void *memory, tile_array **array) {
-    TILE_CHECK(!ctx || !tile_is_remote(ctx), TILE_E_ARGUMENT,
+    TILE_CHECK(!ctx || !memory || !tile_is_remote(ctx), TILE_E_ARGUMENT,
                "tile_array_wrap: memory is the host's, expected a CPU context: "
                "tile_cuda_array_wrap takes memory of a device");
     return tile_array_borrow("tile_array_wrap", ctx, dtype, shape, strides, memory, array);

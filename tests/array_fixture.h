@@ -9,6 +9,7 @@
 #include "core/array.h"
 #include "core/context.h"
 #include "core/core_api.h"
+#include "tests/host_context.h"
 
 class ArrayTest : public testing::Test {
   protected:

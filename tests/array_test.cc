@@ -79,6 +79,7 @@ TEST_F(ArrayTest, ScalarsAndEmptyArraysWork) {
 }
 
 TEST_F(ArrayTest, WrappedMemoryIsUsedInPlaceAndNotBeyond) {
+    change_to_host(&ctx);
     float memory[8] = {-1, 0, 1, 2, 3, 4, 5, -1};
     tile_array *a = nullptr;
     ASSERT_EQ(TILE_OK, tile_array_wrap(ctx, TILE_F32, TILE_SHAPE(2, 3), nullptr, memory + 1, &a));
@@ -97,6 +98,7 @@ TEST_F(ArrayTest, WrappedMemoryIsUsedInPlaceAndNotBeyond) {
 }
 
 TEST_F(ArrayTest, WrapTakesStrides) {
+    change_to_host(&ctx);
     /* rows 4 apart, elements 2 apart: places 0 2, 4 6; the storage ends after place 6 */
     float memory[8] = {0, 1, 2, 3, 4, 5, 6, 7};
     const int64_t strides[2] = {4, 2};
@@ -113,6 +115,7 @@ TEST_F(ArrayTest, WrapTakesStrides) {
 }
 
 TEST_F(ArrayTest, BadWrapsAreErrors) {
+    change_to_host(&ctx);
     float memory[4] = {0};
     const int64_t negative[1] = {-1}, far[2] = {int64_t{1} << 62, int64_t{1} << 62};
     tile_array *a = nullptr;
@@ -264,6 +267,7 @@ template <typename F> int fail_each_allocation(tile_context *ctx, F call) {
 }
 
 TEST_F(ArrayTest, EveryFailedAllocationIsAnErrorThatChangesNothing) {
+    change_to_host(&ctx);
     tile_array *a = nullptr, *v = nullptr, *w = nullptr, *s = nullptr;
     float memory[6] = {0};
     const int64_t start[1] = {1}, stride[1] = {1};

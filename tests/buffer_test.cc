@@ -14,6 +14,7 @@ namespace {
 tile_context *context_of(int threads, size_t limit = 0) {
     tile_context_options options = {threads, limit};
     tile_context *ctx = nullptr;
+    options.executor = TILE_EXECUTOR_INTERPRETER; /* buffers of the host */
     EXPECT_EQ(TILE_OK, tile_context_create(&options, &ctx)) << tile_last_error();
     return ctx;
 }

@@ -9,7 +9,12 @@
 
 namespace {
 
-class HostCopyTest : public ArrayTest {};
+class HostCopyTest : public ArrayTest {
+  protected:
+    void SetUp() override {
+        ctx = host_context(1);
+    }
+};
 
 TEST_F(HostCopyTest, RandomStridedCopiesAgreeWithIndexArithmetic) {
     std::mt19937 random(7);

@@ -16,6 +16,7 @@
 
 #include "core/context.h"
 #include "core/core_api.h"
+#include "tests/host_context.h"
 
 /* A file's bytes: magic, version, length, text padded with spaces to 64 and a newline. */
 inline std::string npy(const std::string &text, const std::string &data, int version = 1) {

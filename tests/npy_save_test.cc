@@ -82,6 +82,7 @@ TEST_F(NpySaveTest, SavesAStridedViewInCOrder) {
 }
 
 TEST_F(NpySaveTest, AFailedSaveLeavesTheOldFileAndNoOther) {
+    change_to_host(&ctx);
     put("old");
     tile_array *a = nullptr, *column = nullptr;
     ASSERT_EQ(TILE_OK, tile_array_create(ctx, TILE_F32, TILE_SHAPE(4, 4), &a));
@@ -116,6 +117,7 @@ TEST_F(NpySaveTest, AFailedSaveLeavesTheOldFileAndNoOther) {
 }
 
 TEST_F(NpySaveTest, EveryFailedAllocationOfALoadIsAnErrorWithoutALeak) {
+    change_to_host(&ctx);
     put(npy(dict("<f4", "True", "(2, 2)"), raw<float>({1, 2, 3, 4})));
     int n = 1;
     for (;; n++) {

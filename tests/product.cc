@@ -319,13 +319,25 @@ class Runner {
         return false;
     }
 
-    tile_array *wrap(Memory *m) {
+    /* All of the memory, and the array with gaps in it. */
+    struct Placed {
+        tile_array *all = nullptr, *inside = nullptr;
+    };
+    Placed place(const Memory &m) {
         tile_shape shape = {};
-        shape.rank = static_cast<int>(m->extent.size());
-        for (size_t d = 0; d < m->extent.size(); d++) shape.extent[d] = m->extent[d];
-        tile_array *a = nullptr;
-        must(tile_array_wrap(ctx_, m->dtype, shape, m->stride.data(), m->at(m->start), &a));
-        return a;
+        shape.rank = static_cast<int>(m.extent.size());
+        for (size_t d = 0; d < m.extent.size(); d++) shape.extent[d] = m.extent[d];
+        Placed p;
+        const size_t elements = m.bytes.size() / tile_dtype_size(m.dtype);
+        must(tile_array_create(ctx_, m.dtype, TILE_SHAPE(static_cast<int64_t>(elements)), &p.all));
+        must(tile_array_write(p.all, m.bytes.data(), m.bytes.size()));
+        must(tile_array_strided(p.all, m.start, shape, m.stride.data(), &p.inside));
+        return p;
+    }
+    void take_back(const Placed &p, Memory *m) {
+        must(tile_array_read(p.all, m->bytes.data(), m->bytes.size()));
+        tile_array_destroy(p.inside);
+        tile_array_destroy(p.all);
     }
 
     /* The offset's kind is that of dimension d; the others are inside. */
@@ -379,13 +391,17 @@ class Runner {
     void launch(const Op &op, const Key &key, const Window &w, std::vector<Memory *> memory,
                 bool error) {
         std::vector<tile_arg> arg;
-        for (Memory *m : memory) arg.push_back(tile_arg_array(wrap(m)));
+        std::vector<Placed> placed;
+        for (const Memory *m : memory) {
+            placed.push_back(place(*m));
+            arg.push_back(tile_arg_array(placed.back().inside));
+        }
         for (int64_t o : w.offset) arg.push_back(tile_arg_int(o));
         const tile_status status = tile_launch(nullptr, kernel_for(op, key), TILE_GRID(1),
                                                tile_args{static_cast<int>(arg.size()), arg.data()});
         const tile_status end = tile_context_sync(ctx_);
         const std::string message = tile_last_error();
-        for (size_t k = 0; k < memory.size(); k++) tile_array_destroy(arg[k].as.array);
+        for (size_t k = 0; k < memory.size(); k++) take_back(placed[k], memory[k]);
         if (error ? status == TILE_E_EXECUTION || end == TILE_E_EXECUTION : !status && !end) return;
         throw std::runtime_error(error ? "no execution error comes out" : message);
     }
