@@ -345,3 +345,35 @@ void tile_pool_settle(tile_context *ctx, int count, tile_buffer **const *held) {
     }
     pthread_mutex_unlock(&ctx->lock);
 }
+
+/* Takes a buffer of a class out of the pool by its memory. NULL: it is not there. */
+static tile_buffer *take_at(tile_context *ctx, int class, const void *data) {
+    pthread_mutex_lock(&ctx->lock);
+    tile_buffer **link = &ctx->pool[class], *found;
+    while (*link && (*link)->data != data) link = &(*link)->next;
+    found = *link;
+    if (found) *link = found->next;
+    pthread_mutex_unlock(&ctx->lock);
+    return found;
+}
+
+tile_status tile_move_home(tile_context *ctx, tile_buffer **held, const void *home) {
+    tile_buffer *old = *held;
+    size_t capacity;
+    const int class = tile_pool_class(old->capacity, &capacity);
+    tile_buffer *found = take_at(ctx, class, home), *spare = found;
+    if (!found) return TILE_OK;
+    const tile_status status = tile_move_copy(ctx, found->data, old->data, old->bytes);
+    if (!status) {
+        found->refs = 1;
+        found->bytes = old->bytes;
+        found->next = NULL;
+        *held = found;
+        spare = old;
+    }
+    pthread_mutex_lock(&ctx->lock);
+    spare->next = ctx->pool[class];
+    ctx->pool[class] = spare;
+    pthread_mutex_unlock(&ctx->lock);
+    return status;
+}

@@ -32,6 +32,10 @@ tile_status tile_move_in(tile_context *ctx, tile_dtype dtype, tile_shape shape, 
 tile_status tile_move_out(tile_context *ctx, tile_dtype dtype, tile_shape shape, void *host,
                           const void *from, const int64_t *from_stride) TILE_MUST_USE;
 
+/* Moves the content of a buffer to the memory at home, where the pool has that; else does nothing.
+ * refs is 1. Nothing has changed when it fails. */
+tile_status tile_move_home(tile_context *ctx, tile_buffer **held, const void *home) TILE_MUST_USE;
+
 /* Between begin and end what a device is asked for is taken down, to run as a graph when the same
  * was asked for before: core/device.h. Not nested. On the CPU nothing. *graph NULL: a new one. */
 bool tile_has_graphs(const tile_context *ctx);

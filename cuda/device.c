@@ -11,7 +11,8 @@ enum {
     ARGUMENT_OLD = 4096,
     STAGE = 1 << 20,
     STAGED_MOST = 1 << 16, /* of one copy */
-    STAGE_ALIGN = 64
+    STAGE_ALIGN = 64,
+    WHAT = 160
 };
 static const size_t arena_most = (size_t)256 << 20;
 
@@ -141,20 +142,52 @@ int tile_cuda_perform(const tile_cuda_device *d, const tile_cuda_command *c, con
     return TILE_CU_INVALID_VALUE;
 }
 
-static tile_status issue(tile_cuda_device *d, const tile_cuda_command *c, const void *argument,
-                         const char *what) {
-    bool taken;
+/* Names what failed, only when something did. */
+typedef void (*tell)(const tile_cuda_device *d, const tile_cuda_command *c, const char *name,
+                     char text[WHAT]);
+
+static tile_status perform(tile_cuda_device *d, const tile_cuda_command *c, const void *argument,
+                           const char *name, tell what) {
+    char text[WHAT];
     TILE_TRY(tile_cuda_enter(d));
-    tile_status status = tile_cuda_take(d, c, argument, &taken);
-    if (!status && !taken) status = tile_cuda_check(d, tile_cuda_perform(d, c, argument), what);
+    const int result = tile_cuda_perform(d, c, argument);
+    if (result) what(d, c, name, text);
+    const tile_status status = result ? tile_cuda_check(d, result, text) : TILE_OK;
     tile_cuda_leave(d);
     return status;
+}
+
+static tile_status issue(tile_cuda_device *d, const tile_cuda_command *c, const void *argument,
+                         const char *name, tell what) {
+    bool taken = false;
+    TILE_CHECK(!d->lost, TILE_E_DEVICE, "%s", d->lost_why);
+    if (d->graph) {
+        TILE_TRY(tile_cuda_enter(d));
+        const tile_status status = tile_cuda_take(d, c, argument, &taken);
+        tile_cuda_leave(d);
+        if (status || taken) return status;
+    }
+    return perform(d, c, argument, name, what);
+}
+
+static void tell_move(const tile_cuda_device *d, const tile_cuda_command *c, const char *name,
+                      char text[WHAT]) {
+    (void)d;
+    (void)name;
+    (void)snprintf(text, WHAT, "CUDA: a %s on the device",
+                   c->kind == TILE_CUDA_COPY ? "copy" : "fill");
+}
+
+static void tell_launch(const tile_cuda_device *d, const tile_cuda_command *c, const char *name,
+                        char text[WHAT]) {
+    (void)snprintf(text, WHAT, "CUDA: kernel %.48s, launch %lld of %u blocks of %u threads", name,
+                   (long long)d->launches, c->blocks, c->threads);
 }
 
 static tile_status device_copy(tile_device *device, void *to, const void *from, size_t bytes) {
     const tile_cuda_command c = {
         .kind = TILE_CUDA_COPY, .to = address_of(to), .from = address_of(from), .bytes = bytes};
-    return issue(self(device), &c, NULL, "CUDA: a copy on the device");
+    return issue(self(device), &c, NULL, NULL, tell_move);
 }
 
 static tile_status device_fill(tile_device *device, void *to, const void *element, size_t size,
@@ -162,7 +195,7 @@ static tile_status device_fill(tile_device *device, void *to, const void *elemen
     tile_cuda_command c = {
         .kind = TILE_CUDA_FILL, .to = address_of(to), .size = size, .count = count};
     memcpy(&c.value, element, size);
-    return issue(self(device), &c, NULL, "CUDA: a fill");
+    return issue(self(device), &c, NULL, NULL, tell_move);
 }
 
 /* Small ones from pinned memory of our own, so that nobody waits until it is used up. */
@@ -249,6 +282,15 @@ static tile_status need_shared(tile_cuda_device *d, tile_cuda_module *m,
     return TILE_OK;
 }
 
+/* Whether the last launch, or the one before it, has seen to all that this one needs. */
+static bool is_prepared(const tile_cuda_device *d, const tile_cuda_module *m,
+                        const tile_device_launch *l) {
+    if (d->lost || l->bytes > ARGUMENT_OLD || l->blocks > d->blocks_most) return false;
+    if (fits_shared(d, m, l->arena_bytes))
+        return l->arena_bytes <= SHARED_UNASKED || l->arena_bytes <= m->raised_shared;
+    return arena_stride(l) * (size_t)block_count(d, m, l) <= d->arena_bytes;
+}
+
 static tile_status prepare(tile_cuda_device *d, tile_cuda_module *m, const tile_device_launch *l) {
     TILE_CHECK(l->bytes <= ARGUMENT_OLD || d->version >= 12010, TILE_E_DEVICE,
                "CUDA: kernel %s takes an argument of %zu bytes, this driver (CUDA %d.%d) has room "
@@ -263,6 +305,7 @@ static tile_status prepare(tile_cuda_device *d, tile_cuda_module *m, const tile_
 
 static tile_status device_reserve(tile_device *device, void *kernel, const tile_device_launch *l) {
     tile_cuda_device *d = self(device);
+    if (is_prepared(d, kernel, l)) return TILE_OK;
     TILE_TRY(tile_cuda_enter(d));
     const tile_status status = prepare(d, kernel, l);
     tile_cuda_leave(d);
@@ -270,7 +313,9 @@ static tile_status device_reserve(tile_device *device, void *kernel, const tile_
 }
 
 static void note_launch(tile_cuda_device *d, const char *name) {
-    (void)snprintf(d->last, sizeof d->last, "%.47s", name);
+    size_t n = 0;
+    for (; n + 1 < sizeof d->last && name[n]; n++) d->last[n] = name[n];
+    d->last[n] = '\0';
     if (d->launches++ == d->synced) memcpy(d->first, d->last, sizeof d->first);
 }
 
@@ -297,16 +342,13 @@ static tile_status launch_and_read(tile_cuda_device *d, const tile_device_launch
 
 static tile_status device_launch(tile_device *device, void *kernel, const tile_device_launch *l) {
     tile_cuda_device *d = self(device);
-    char what[160];
     static const char zero;
     TILE_TRY(device_reserve(device, kernel, l));
     const tile_cuda_command c = describe(d, kernel, l);
     if (l->error)
         TILE_TRY(device_fill(device, (void *)(uintptr_t)d->error, &zero, 1, sizeof *l->error));
     note_launch(d, l->name);
-    (void)snprintf(what, sizeof what, "CUDA: kernel %.48s, launch %lld of %u blocks of %u threads",
-                   l->name, (long long)d->launches, c.blocks, c.threads);
-    TILE_TRY(issue(d, &c, l->argument, what));
+    TILE_TRY(issue(d, &c, l->argument, l->name, tell_launch));
     return launch_and_read(d, l);
 }
 

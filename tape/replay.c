@@ -64,15 +64,32 @@ static tile_status rerun(tape *t, tape_record *r) {
     return status;
 }
 
+static bool is_free_to_move(const tape_use *u) {
+    const tile_storage *s = u->storage;
+    return !s->exposed && s->buffer->refs == 1 && s->buffer->capacity;
+}
+
+/* What the host wrote as a whole may be in another buffer than the last time. */
+static tile_status bring_home(tape *t) {
+    for (tape_use *u = t->uses; u; u = u->next) {
+        if (tape_use_restarts(u) || !is_free_to_move(u)) continue;
+        tile_buffer **held = &u->storage->buffer;
+        if (u->home && u->home != (*held)->data) TILE_TRY(tile_move_home(t->ctx, held, u->home));
+        u->home = (*held)->data;
+    }
+    return TILE_OK;
+}
+
 /* The same buffers in every replay, so that a device sees the same launches. The content of those
  * that restore_initial fills is not needed. */
 static tile_status settle(tape *t) {
     int32_t count = 0;
+    TILE_TRY(bring_home(t));
     for (tape_use *u = t->uses; u; u = u->next) {
         tile_storage *s = u->storage;
         if (!tape_use_restarts(u) || !u->initial->buffer || s->exposed) continue;
         TILE_TRY(tile_storage_will_write(s, (tile_range){0, (int64_t)s->bytes}));
-        if (s->buffer->refs > 1 || !s->buffer->capacity) continue;
+        if (!is_free_to_move(u)) continue;
         TILE_TRY(tile_grow(&t->settled, &t->settled_capacity, count + 1, sizeof *t->settled));
         t->settled[count++] = &s->buffer;
     }
