@@ -98,6 +98,7 @@ tile_status tile_context_create(const tile_context_options *options, tile_contex
     if (executor == TILE_EXECUTOR_AUTO) made->device = next_device;
     made->threads = threads;
     made->check = check;
+    made->deterministic = options && options->deterministic;
     made->memory_limit = options ? options->memory_limit : 0;
     made->shared_bytes =
         options && options->shared_bytes ? options->shared_bytes : shared_bytes_max;

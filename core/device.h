@@ -16,6 +16,8 @@ typedef struct tile_device_launch {
     size_t bytes;
     size_t arena_bytes; /* of a CUDA block */
     int64_t blocks;
+    int threads; /* of a CUDA block, at most TILE_CUDA_THREADS_MAX; 0: the device's choice. Any
+                    number is right, this one has work */
 } tile_device_launch;
 
 /* Memory of the context's arrays is memory that the device works on. */

@@ -252,8 +252,8 @@ tile_status tile_executable_reserve(tile_executable *exe, const tile_bound *boun
     tile_commit_size size;
     size_t stash;
     TILE_TRY(need_scratch(exe));
-    if (exe->ctx->device) TILE_TRY(tile_device_load(exe));
     TILE_TRY(begin(exe, bound, false, &run, &stash));
+    if (exe->ctx->device) TILE_TRY(tile_device_load(exe, &run));
     return choose(&run, &size);
 }
 

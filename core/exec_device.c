@@ -23,20 +23,39 @@ static layout lay_out(const tile_program *p) {
     return at;
 }
 
-tile_status tile_device_load(tile_executable *exe) {
+/* Which kernel a launch runs. */
+static tile_device_kernel *kernel_of(tile_executable *exe, const tile_run_state *run) {
+    tile_aliases aliases;
+    tile_find_aliases(run, &aliases);
+    uint64_t shared = aliases.folded;
+    for (int k = 0; k < TILE_PROGRAM_PARAMS; k++) shared |= aliases.meets[k];
+    return &exe->device_kernel[shared != 0];
+}
+
+static unsigned mode_of(const tile_executable *exe, const tile_device_kernel *kernel) {
+    return (kernel != exe->device_kernel ? TILE_CUDA_MIXED : 0) |
+           (exe->ctx->deterministic ? TILE_CUDA_DETERMINISTIC : 0);
+}
+
+tile_status tile_device_load(tile_executable *exe, const tile_run_state *run) {
     tile_cuda_kernel source;
     tile_device *device = exe->ctx->device;
-    if (exe->device_kernel) return TILE_OK;
+    tile_device_kernel *kernel = kernel_of(exe, run);
+    if (kernel->kernel) return TILE_OK;
     if (!exe->argument) exe->argument = tile_alloc(lay_out(&exe->program).bytes);
     if (!exe->argument) return TILE_E_MEMORY;
-    TILE_TRY(tile_cuda_write(exe, &source));
-    const tile_status status = device->load(device, &source, &exe->device_kernel);
+    TILE_TRY(tile_cuda_write(exe, mode_of(exe, kernel), &source));
+    kernel->arena_bytes = source.arena_bytes;
+    kernel->threads = source.threads;
+    const tile_status status = device->load(device, &source, &kernel->kernel);
     tile_cuda_kernel_clear(&source);
     return status;
 }
 
 void tile_device_drop(tile_executable *exe) {
-    if (exe->device_kernel) exe->ctx->device->unload(exe->ctx->device, exe->device_kernel);
+    for (int k = 0; k < TILE_DEVICE_KERNELS; k++)
+        if (exe->device_kernel[k].kernel)
+            exe->ctx->device->unload(exe->ctx->device, exe->device_kernel[k].kernel);
     tile_free(exe->argument);
 }
 
@@ -86,20 +105,37 @@ static void note_error(const tile_run_state *run, const tile_cuda_error *e) {
         tile_run_fail_within(&r, n, e->value, e->low, e->high);
 }
 
-/* Where blocks meet in memory, one CUDA block runs them all, in order. Sums into one place are the
- * same in any order but for their rounding. */
+/* Whether nothing but additions go to an array, and nobody reads previous values. */
+static bool only_adds(const tile_executable *exe, int param) {
+    return exe->analysis.reads[param] == 1u << TILE_ACCESS_ADD &&
+           !tile_has_bit(exe->analysis.answered, param);
+}
+
+/* Where blocks meet in memory, one CUDA block runs them all, in order. Additions are atomic and the
+ * same in any order but for their rounding, so they meet freely, unless that is to be the same from
+ * run to run. */
+static bool is_ordered(const tile_run_state *run) {
+    const uint64_t met = run->logged | run->summed;
+    if (run->serial || !met) return run->serial;
+    if (run->exe->ctx->deterministic) return true;
+    for (int k = 0; k < TILE_PROGRAM_PARAMS; k++)
+        if (tile_has_bit(met, k) && !only_adds(run->exe, k)) return true;
+    return false;
+}
+
 tile_status tile_device_run(tile_executable *exe, const tile_run_state *run) {
     tile_cuda_error error = {.set = 0};
     tile_device *device = exe->ctx->device;
-    TILE_TRY(tile_device_load(exe));
+    TILE_TRY(tile_device_load(exe, run));
+    const tile_device_kernel *kernel = kernel_of(exe, run);
     fill(run, &error, exe->argument);
-    const bool ordered = run->serial || run->logged || run->summed;
     const int64_t blocks = run->blocks < BLOCKS_MAX ? run->blocks : BLOCKS_MAX;
     const tile_device_launch launch = {.argument = (tile_cuda_head *)(void *)exe->argument,
                                        .bytes = lay_out(&exe->program).bytes,
-                                       .arena_bytes = tile_cuda_arena(exe),
-                                       .blocks = ordered ? 1 : blocks};
-    TILE_TRY(device->launch(device, exe->device_kernel, &launch));
+                                       .arena_bytes = kernel->arena_bytes,
+                                       .blocks = is_ordered(run) ? 1 : blocks,
+                                       .threads = kernel->threads};
+    TILE_TRY(device->launch(device, kernel->kernel, &launch));
     note_error(run, &error);
     return TILE_OK;
 }

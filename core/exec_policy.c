@@ -173,6 +173,7 @@ void tile_choose_policy(tile_run_state *run) {
         choose_class(run, &aliases, members, k);
     }
     /* In one thread blocks come in order anyway; but sums have the same chunks for any threads. */
-    if (run->exe->ctx->threads < 2 && !run->summed) run->serial = true;
+    const tile_context *ctx = run->exe->ctx;
+    if (ctx->threads < 2 && !ctx->device && !run->summed) run->serial = true;
     if (run->serial) run->logged = 0;
 }

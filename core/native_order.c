@@ -265,7 +265,7 @@ static tile_status order_all(orderer *b, tile_native_plan *plan, int32_t *alias)
     for (int32_t v = 0; v < p->value_count; v++) alias[v] = b->view[v].base;
     tile_program ordered = *p;
     ordered.region = b->to;
-    return tile_plan_ordered(&ordered, b->group, alias, &plan->blocks);
+    return tile_plan_ordered(&ordered, b->group, alias, NULL, NULL, &plan->blocks);
 }
 
 static tile_status order_with(orderer *b, tile_native_plan *plan) {

@@ -175,7 +175,7 @@ class GeneratedTest : public testing::Test {
         tile back = tile_gather(xs, tile_sub(last, up), 0);
         tile_store(y, back, TILE_AT(tile_block_start(b, 0, kTile)));
         ASSERT_EQ(TILE_OK, tile_kernel_end(b, &kernel)) << tile_last_error();
-        ASSERT_EQ(TILE_OK, tile_cuda_write(kernel->forward, &source));
+        ASSERT_EQ(TILE_OK, tile_cuda_write(kernel->forward, 0, &source));
     }
     void TearDown() override {
         tile_cuda_kernel_clear(&source);
@@ -212,7 +212,7 @@ class GeneratedTest : public testing::Test {
             if (!wrong.empty()) break;
             emulator::use(schedule);
             std::fill(y, y + kBlocks * kTile, -1.0);
-            const size_t bytes = tile_cuda_arena(kernel->forward);
+            const size_t bytes = source.arena_bytes;
             right = emulator::run(made, &l, kBlocks, bytes).empty() && right;
             for (int k = 0; k < kBlocks * kTile; k++)
                 right = right &&
