@@ -34,7 +34,7 @@ static void write_name(tile_cuda_writer *w, const tile_node *n) {
 }
 
 void tile_cuda_write_call_of(tile_cuda_writer *w, const tile_node *n,
-                             const char operand[][TILE_CUDA_OPERAND]) {
+                             char operand[][TILE_CUDA_OPERAND]) {
     const int count = n->op->access ? 0 : (int)n->n_in;
     const bool makes = n->n_out && n->op->access < TILE_ACCESS_ADD;
     tile_cuda_margin(w);

@@ -86,6 +86,6 @@ void tile_cuda_write_span(tile_cuda_writer *w, const tile_node *node);
 
 /* An op on elements: "const float v12 = add_f32(v9, v11); // y = a + b". */
 void tile_cuda_write_call_of(tile_cuda_writer *w, const tile_node *node,
-                             const char operand[][TILE_CUDA_OPERAND]);
+                             char operand[][TILE_CUDA_OPERAND]);
 
 #endif
