@@ -110,8 +110,8 @@ static bool has_single_operands(const tile_program *p, const tile_node *n) {
     return true;
 }
 
+/* Whether it goes by elements; lone values aside. */
 static bool is_member(const tile_cuda_order *b, const tile_node *n) {
-    if (n->n_out && b->lone[n->out]) return false;
     if (n->op->kind == TILE_OP_ELEMENTWISE) return true;
     if (!n->op->element) return false;
     if (!n->op->access) return has_single_operands(b->p, n);
@@ -148,10 +148,10 @@ static tile_status allot(tile_cuda_order *b) {
 static tile_status order_all(tile_cuda_order *b) {
     TILE_TRY(allot(b));
     find_used(b);
-    /* placed and member are scratch of the views. */
+    for (int32_t k = 0; k < b->p->node_count; k++) b->member[k] = is_member(b, &b->p->node[k]);
     bool *made = tile_alloc((size_t)b->p->value_count + 1);
     if (!made) return TILE_E_MEMORY;
-    tile_native_find_views(b->p, b->a, b->placed, made, b->view);
+    tile_native_find_views(b->p, b->a, b->member, b->placed, made, b->view);
     tile_free(made);
     memset(b->placed, 0, (size_t)b->p->value_count + 1);
     for (int32_t k = b->a->order_count - 1; k >= 0; k--) find_effect(b, b->a->order[k]);
@@ -159,7 +159,8 @@ static tile_status order_all(tile_cuda_order *b) {
         b->lone[v] = b->view[v].base == v && is_lone(b->p, &b->p->value[v]);
     for (int32_t k = 0; k < b->p->node_count; k++) {
         b->group[k] = k;
-        b->member[k] = is_member(b, &b->p->node[k]);
+        const tile_node *n = &b->p->node[k];
+        if (n->n_out && b->lone[n->out]) b->member[k] = false;
     }
     return tile_cuda_grow_groups(b);
 }

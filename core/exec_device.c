@@ -25,7 +25,7 @@ static layout lay_out(const tile_program *p) {
 
 /* Which kernel a launch runs. */
 static tile_device_kernel *kernel_of(tile_executable *exe, const tile_run_state *run) {
-    tile_aliases aliases;
+    tile_aliases aliases = {.folded = 0};
     tile_find_aliases(run, &aliases);
     uint64_t shared = aliases.folded;
     for (int k = 0; k < TILE_PROGRAM_PARAMS; k++) shared |= aliases.meets[k];

@@ -277,7 +277,7 @@ static tile_status order_with(orderer *b, tile_native_plan *plan) {
     b->to = tile_alloc(((size_t)b->p->region_count + 1) * sizeof *b->to);
     tile_status status = TILE_E_MEMORY;
     if (plain && made && alias && b->group && b->done && b->to) {
-        tile_native_find_views(b->p, &plan->exe->analysis, plain, made, plan->view);
+        tile_native_find_views(b->p, &plan->exe->analysis, NULL, plain, made, plan->view);
         for (int32_t k = 0; k < b->p->node_count; k++) b->group[k] = k;
         status = order_all(b, plan, alias);
     }
