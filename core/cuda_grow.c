@@ -60,7 +60,7 @@ static bool has_operands(const grower *g, const tile_node *n) {
 static bool stay_apart(const grower *g, const tile_node *x, const tile_node *y, bool in_place) {
     int64_t by[TILE_RANK_MAX];
     if (!x->op->access || !y->op->access || (g->o->mode & TILE_CUDA_MIXED)) return false;
-    if (x->param != y->param || !tile_cuda_distance(g->o, x, y, by)) return false;
+    if (!tile_cuda_distance(g->o, x, y, by)) return false;
     const tile_access_window v = tile_window_of_node(g->p, g->o->a, x),
                              w = tile_window_of_node(g->p, g->o->a, y);
     bool same = in_place;

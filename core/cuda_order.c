@@ -28,7 +28,7 @@ bool tile_cuda_distance(const tile_cuda_order *b, const tile_node *x, const tile
                         int64_t distance[TILE_RANK_MAX]) {
     const tile_access_window v = tile_window_of_node(b->p, b->a, x),
                              w = tile_window_of_node(b->p, b->a, y);
-    if (x->param != y->param || v.wild >= 0 || w.wild >= 0) return false;
+    if (b->same[x->param] != b->same[y->param] || v.wild >= 0 || w.wild >= 0) return false;
     for (int d = 0; d < v.rank; d++)
         if (!differ_by(b, x, y, &v.at[d], &w.at[d], d, &distance[d])) return false;
     return true;
@@ -64,7 +64,7 @@ static void add_effect(tile_cuda_effect *to, const tile_cuda_effect *from) {
 static void find_effect(tile_cuda_order *b, int32_t node) {
     const tile_node *n = &b->p->node[node];
     tile_cuda_effect *e = &b->effect[node];
-    const uint64_t param = n->op->access ? (uint64_t)1 << n->param : 0;
+    const uint64_t param = n->op->access ? tile_cuda_array(b, n) : 0;
     *e = (tile_cuda_effect){.fails = n->op == &tile_op_within};
     if (n->op->access == TILE_ACCESS_LOAD)
         e->reads = param;
@@ -165,9 +165,10 @@ static tile_status order_all(tile_cuda_order *b) {
     return tile_cuda_grow_groups(b);
 }
 
-tile_status tile_cuda_order_make(const tile_executable *exe, unsigned mode,
+tile_status tile_cuda_order_make(const tile_executable *exe, unsigned mode, const int8_t *same,
                                  tile_cuda_order *order) {
-    *order = (tile_cuda_order){.p = &exe->program, .a = &exe->analysis, .mode = mode};
+    *order = (tile_cuda_order){
+        .p = &exe->program, .a = &exe->analysis, .mode = mode, .same = same};
     const tile_status status = order_all(order);
     if (status) tile_cuda_order_clear(order);
     return status;

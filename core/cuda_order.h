@@ -23,6 +23,7 @@ typedef struct tile_cuda_order {
     const tile_program *p;
     const tile_analysis *a;
     unsigned mode;            /* tile_cuda_mode */
+    const int8_t *same;       /* per parameter: the first that is the same array */
     tile_native_view *view;   /* per value */
     tile_cuda_effect *effect; /* per node */
     int32_t *group;           /* per node: the first node of its group */
@@ -33,7 +34,7 @@ typedef struct tile_cuda_order {
     tile_plan blocks;
 } tile_cuda_order;
 
-tile_status tile_cuda_order_make(const tile_executable *exe, unsigned mode,
+tile_status tile_cuda_order_make(const tile_executable *exe, unsigned mode, const int8_t *same,
                                  tile_cuda_order *order) TILE_MUST_USE;
 void tile_cuda_order_clear(tile_cuda_order *order);
 
@@ -58,6 +59,11 @@ static inline int64_t tile_cuda_count(tile_shape shape) {
     int64_t n = 1;
     for (int d = 0; d < shape.rank; d++) n *= shape.extent[d];
     return n;
+}
+
+/* The array of a node with an access, as a bit. */
+static inline uint64_t tile_cuda_array(const tile_cuda_order *order, const tile_node *n) {
+    return (uint64_t)1 << order->same[n->param];
 }
 
 /* Elements of what goes by elements. */

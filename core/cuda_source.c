@@ -278,11 +278,12 @@ static tile_status finish(tile_cuda_writer *w, tile_cuda_kernel *kernel) {
     return body->failed || w->calls->failed || kernel->text.failed ? TILE_E_MEMORY : TILE_OK;
 }
 
-tile_status tile_cuda_write(const tile_executable *exe, unsigned mode, tile_cuda_kernel *kernel) {
+tile_status tile_cuda_write(const tile_executable *exe, unsigned mode, const int8_t *same,
+                            tile_cuda_kernel *kernel) {
     tile_text body = {.data = NULL}, calls = {.data = NULL};
     tile_cuda_order order;
     *kernel = (tile_cuda_kernel){.families = 0};
-    TILE_TRY(tile_cuda_order_make(exe, mode, &order));
+    TILE_TRY(tile_cuda_order_make(exe, mode, same, &order));
     tile_cuda_writer w = {.p = &exe->program,
                           .plan = &order.blocks,
                           .order = &order,

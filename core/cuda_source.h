@@ -37,6 +37,7 @@ typedef struct tile_cuda_kernel {
  * memory where it is at most TILE_CUDA_SHARED_LEAST; a barrier stands between steps where the later
  * one meets what was touched since the last barrier. */
 tile_status tile_cuda_write(const tile_executable *exe, unsigned mode,
+                            const int8_t *same /* per parameter: the first that is the same array */,
                             tile_cuda_kernel *kernel) TILE_MUST_USE;
 void tile_cuda_kernel_clear(tile_cuda_kernel *kernel);
 

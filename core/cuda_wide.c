@@ -69,10 +69,18 @@ static bool reads_first(const tile_cuda_group *g) {
         const tile_node *n = g->access[k].node;
         if (n->op->indexed || n->op->access > TILE_ACCESS_STORE) return false;
         if (n->op->access == TILE_ACCESS_STORE)
-            written |= (uint64_t)1 << n->param;
-        else if (written >> n->param & 1u)
+            written |= tile_cuda_array(g->w->order, n);
+        else if (written & tile_cuda_array(g->w->order, n))
             return false;
     }
+    return true;
+}
+
+/* Whether what is written begins at multiples of the width. */
+static bool begins_aligned(const tile_cuda_group *g) {
+    for (int k = 0; k < g->accesses; k++)
+        if (g->access[k].node->op->access == TILE_ACCESS_STORE && phase_of(g, &g->access[k]))
+            return false;
     return true;
 }
 
@@ -86,11 +94,7 @@ void tile_cuda_find_width(tile_cuda_group *g) {
     int width = (int)(PACK_BYTES / most);
     if (width > TILE_CUDA_WIDTH) width = TILE_CUDA_WIDTH;
     while (width > 1 && (g->extent[g->rank - 1] % width || g->count < WARP * width)) width /= 2;
-    g->width = width;
-    if (width < 2) return;
-    for (int k = 0; k < g->accesses; k++)
-        if (g->access[k].node->op->access == TILE_ACCESS_STORE && phase_of(g, &g->access[k]))
-            g->width = 1;
+    for (g->width = width; g->width > 1 && !begins_aligned(g);) g->width /= 2;
     if (g->width > 1) find_families(g);
 }
 

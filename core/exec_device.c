@@ -23,17 +23,38 @@ static layout lay_out(const tile_program *p) {
     return at;
 }
 
-/* Which kernel a launch runs. */
-static tile_device_kernel *kernel_of(tile_executable *exe, const tile_run_state *run) {
+/* Which parameters are one array, element for element. false: some overlap in another way. */
+static bool find_same(const tile_run_state *run, int8_t same[TILE_PROGRAM_PARAMS]) {
     tile_aliases aliases = {.folded = 0};
     tile_find_aliases(run, &aliases);
-    uint64_t shared = aliases.folded;
-    for (int k = 0; k < TILE_PROGRAM_PARAMS; k++) shared |= aliases.meets[k];
-    return &exe->device_kernel[shared != 0];
+    for (int k = 0; k < TILE_PROGRAM_PARAMS; k++) same[k] = (int8_t)k;
+    bool clear = !aliases.folded;
+    for (int k = 0; k < TILE_PROGRAM_PARAMS; k++) {
+        clear = clear && aliases.meets[k] == aliases.same[k];
+        for (int j = 0; j < TILE_PROGRAM_PARAMS; j++) {
+            if (!tile_has_bit(aliases.same[k], j)) continue;
+            const int8_t first = same[j] < same[k] ? same[j] : same[k];
+            same[j] = same[k] = first;
+        }
+    }
+    return clear;
+}
+
+/* Which kernel a launch runs; the first one where there is no room for another. */
+static tile_device_kernel *kernel_of(tile_executable *exe, const tile_run_state *run) {
+    int8_t same[TILE_PROGRAM_PARAMS];
+    tile_device_kernel *kernel = exe->device_kernel;
+    if (!find_same(run, same)) return kernel;
+    for (int k = 1; k < TILE_DEVICE_KERNELS; k++) {
+        if (kernel[k].kernel && memcmp(kernel[k].same, same, sizeof same) != 0) continue;
+        memcpy(kernel[k].same, same, sizeof same);
+        return &kernel[k];
+    }
+    return kernel;
 }
 
 static unsigned mode_of(const tile_executable *exe, const tile_device_kernel *kernel) {
-    return (kernel != exe->device_kernel ? TILE_CUDA_MIXED : 0) |
+    return (kernel == exe->device_kernel ? TILE_CUDA_MIXED : 0) |
            (exe->ctx->deterministic ? TILE_CUDA_DETERMINISTIC : 0);
 }
 
@@ -44,7 +65,9 @@ tile_status tile_device_load(tile_executable *exe, const tile_run_state *run) {
     if (kernel->kernel) return TILE_OK;
     if (!exe->argument) exe->argument = tile_alloc(lay_out(&exe->program).bytes);
     if (!exe->argument) return TILE_E_MEMORY;
-    TILE_TRY(tile_cuda_write(exe, mode_of(exe, kernel), &source));
+    if (kernel == exe->device_kernel)
+        for (int k = 0; k < TILE_PROGRAM_PARAMS; k++) kernel->same[k] = (int8_t)k;
+    TILE_TRY(tile_cuda_write(exe, mode_of(exe, kernel), kernel->same, &source));
     kernel->arena_bytes = source.arena_bytes;
     kernel->threads = source.threads;
     const tile_status status = device->load(device, &source, &kernel->kernel);

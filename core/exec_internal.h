@@ -134,12 +134,14 @@ typedef struct tile_check {
         high; /* places of flat values; uniform: TILE_NO_PLACE when there is none */
 } tile_check;
 
-/* A program as a kernel of ctx->device: where arrays stay apart, and where they may share memory. */
-enum { TILE_DEVICE_KERNELS = 2 };
+/* A program as a kernel of ctx->device, for launches whose parameters are these arrays; the first:
+ * for any. */
+enum { TILE_DEVICE_KERNELS = 4 };
 typedef struct tile_device_kernel {
     void *kernel; /* NULL: not loaded yet */
     size_t arena_bytes;
     int threads;
+    int8_t same[TILE_PROGRAM_PARAMS]; /* per parameter: the first that is the same array */
 } tile_device_kernel;
 
 struct tile_executable {

@@ -173,7 +173,8 @@ class GeneratedTest : public testing::Test {
         tile back = tile_view(all, TILE_AT(tile_int(b, 1)), TILE_SHAPE(kTile - 1));
         tile_store(y, back, TILE_AT(tile_block_start(b, 0, kTile)));
         ASSERT_EQ(TILE_OK, tile_kernel_end(b, &kernel)) << tile_last_error();
-        ASSERT_EQ(TILE_OK, tile_cuda_write(kernel->forward, 0, &source));
+        const int8_t same[] = {0, 1, 2};
+        ASSERT_EQ(TILE_OK, tile_cuda_write(kernel->forward, 0, same, &source));
     }
     void TearDown() override {
         tile_cuda_kernel_clear(&source);
