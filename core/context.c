@@ -101,6 +101,7 @@ static tile_status make(const choices *c, const tile_context_options *options, t
     made->executor = c->executor;
     made->threads = c->threads;
     made->check = c->check;
+    made->deterministic = options && options->deterministic;
     made->memory_limit = options ? options->memory_limit : 0;
     made->shared_bytes =
         options && options->shared_bytes ? options->shared_bytes : shared_bytes_max;

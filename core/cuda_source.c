@@ -4,14 +4,9 @@
 #include <string.h>
 
 #include "core/cuda_writer.h"
+#include "core/exec_rows.h"
 #include "core/memory.h"
 #include "core/status.h"
-
-static int64_t count_of(tile_shape shape) {
-    int64_t n = 1;
-    for (int d = 0; d < shape.rank; d++) n *= shape.extent[d];
-    return n;
-}
 
 const char *tile_cuda_type(tile_dtype dtype) {
     static const char *const names[] = {
@@ -22,37 +17,10 @@ const char *tile_cuda_type(tile_dtype dtype) {
     return names[dtype];
 }
 
+enum { WORK_MOST = TILE_CUDA_THREADS_MAX };
+
 static const tile_value *value_of(const tile_cuda_writer *w, int32_t value) {
     return &w->p->value[value];
-}
-
-/* Which values are variables */
-
-static bool is_lone(const tile_program *p, const tile_value *v) {
-    if (count_of(v->shape) != 1) return false;
-    const tile_op *op = p->node[v->node].op;
-    if (v->result < 0) return v->result == -1; /* the index of a loop */
-    if (op->kind == TILE_OP_ELEMENTWISE) return true;
-    return op->kind == TILE_OP_STRUCTURE && op != &tile_op_loop && op != &tile_op_kept;
-}
-
-static void find_variables(tile_cuda_writer *w) {
-    for (int32_t v = 0; v < w->p->value_count; v++) w->lone[v] = is_lone(w->p, value_of(w, v));
-    for (int32_t r = 0; r < w->p->region_count; r++) {
-        const tile_region *region = &w->p->region[r];
-        for (int32_t k = 0; k < region->yield_count; k++) w->placed[region->yield[k]] = true;
-        for (int32_t k = 0; k < region->count; k++) {
-            const tile_node *n = &w->p->node[region->node[k]];
-            int32_t first = 0, end = 0;
-            if (n->op->kind == TILE_OP_COOPERATIVE) end = tile_inputs_of(w->p, n).tiles;
-            if (n->op == &tile_op_keep) end = 1;
-            if (n->op == &tile_op_loop) {
-                first = 1;
-                end = n->n_in;
-            }
-            for (int32_t i = first; i < end; i++) w->placed[tile_node_in(w->p, n, i)] = true;
-        }
-    }
 }
 
 /* Text */
@@ -61,121 +29,43 @@ void tile_cuda_margin(const tile_cuda_writer *w) {
     tile_text_add(w->out, "%*s", 4 * w->depth, "");
 }
 
-static void integer(int64_t x, char to[TILE_CUDA_OPERAND]) {
+void tile_cuda_integer(int64_t x, char to[TILE_CUDA_OPERAND]) {
     if (x == INT64_MIN)
         (void)snprintf(to, TILE_CUDA_OPERAND, "(-9223372036854775807LL - 1)");
     else
         (void)snprintf(to, TILE_CUDA_OPERAND, "%lldLL", (long long)x);
 }
 
-/* A barrier, if the arena was used; what follows uses it. */
-void tile_cuda_use_arena(tile_cuda_writer *w) {
-    if (w->used) {
-        tile_cuda_margin(w);
-        tile_text_add(w->out, "__syncthreads();\n");
-    }
-    w->used = true;
-}
-
-static void arena_at(const tile_cuda_writer *w, int32_t value, const char *index,
-                     char to[TILE_CUDA_OPERAND]) {
+void tile_cuda_arena_at(const tile_cuda_writer *w, int32_t value, const char *index,
+                        char to[TILE_CUDA_OPERAND]) {
+    const int32_t base = tile_cuda_base(w, value);
     (void)snprintf(to, TILE_CUDA_OPERAND, "((%s *)(arena + %zu))[%s]",
-                   tile_cuda_type(value_of(w, value)->dtype), w->plan->place[value], index);
+                   tile_cuda_type(value_of(w, base)->dtype), w->plan->place[base], index);
 }
 
-/* A value of one element. */
 void tile_cuda_single(const tile_cuda_writer *w, int32_t value, char to[TILE_CUDA_OPERAND]) {
-    if (w->lone[value])
-        (void)snprintf(to, TILE_CUDA_OPERAND, "v%d", (int)value);
+    const int32_t base = tile_cuda_base(w, value);
+    char index[32];
+    (void)snprintf(index, sizeof index, "%lld", (long long)w->order->view[value].first);
+    if (w->order->lone[base])
+        (void)snprintf(to, TILE_CUDA_OPERAND, "v%d", (int)base);
     else
-        arena_at(w, value, "0", to);
+        tile_cuda_arena_at(w, value, index, to);
 }
 
-/* Puts a lone value where others find it. */
+void tile_cuda_needs(tile_cuda_writer *w, int32_t value) {
+    if (!w->order->lone[tile_cuda_base(w, value)]) tile_cuda_reads(w, value);
+}
+
+void tile_cuda_will_place(tile_cuda_writer *w, int32_t value) {
+    if (w->order->placed[value]) tile_cuda_writes(w, value);
+}
+
 void tile_cuda_place_lone(tile_cuda_writer *w, int32_t value) {
     char to[TILE_CUDA_OPERAND];
-    if (!w->placed[value]) return;
-    arena_at(w, value, "0", to);
-    tile_cuda_margin(w);
-    tile_text_add(w->out, "if (TILE_LANE_NUMBER == 0) %s = v%d;\n", to, (int)value);
-}
-
-/* Elementwise */
-
-static void function_of(const tile_cuda_writer *w, const tile_node *n,
-                        char name[TILE_CUDA_OPERAND]) {
-    const tile_dtype out = value_of(w, n->out)->dtype;
-    tile_dtype key = out;
-    if (n->op->key != TILE_KEY_OUT0 && strcmp(n->op->name, "cast") != 0)
-        key = value_of(w, tile_node_in(w->p, n, n->op->key == TILE_KEY_IN1))->dtype;
-    (void)snprintf(name, TILE_CUDA_OPERAND, "%.60s_%s", n->op->name, tile_dtype_short(key));
-}
-
-static void note_family(tile_cuda_writer *w, const tile_op *op) {
-    const int family = tile_op_family(op);
-    if (family >= 0) w->families |= (uint64_t)1 << family;
-}
-
-static void write_op(tile_cuda_writer *w, const tile_strip_step *s, bool alone) {
-    const tile_node *n = s->node;
-    char name[TILE_CUDA_OPERAND];
-    function_of(w, n, name);
-    note_family(w, n->op);
-    tile_cuda_margin(w);
-    tile_text_add(w->out, "const %s v%d = %s(", tile_cuda_type(value_of(w, n->out)->dtype),
-                  (int)n->out, name);
-    for (int k = 0; k < s->n_in; k++) {
-        const int32_t v = tile_node_in(w->p, n, k);
-        char operand[TILE_CUDA_OPERAND];
-        if (alone)
-            tile_cuda_single(w, v, operand);
-        else if (!s->in_step[k])
-            (void)snprintf(operand, TILE_CUDA_OPERAND, "v%d", (int)v);
-        else
-            arena_at(w, v, "i", operand);
-        tile_text_add(w->out, k ? ", %s" : "%s", operand);
-    }
-    tile_text_add(w->out, ");\n");
-}
-
-/* Whether a group of single elements uses the arena. */
-static bool lone_group_uses_arena(const tile_cuda_writer *w, const tile_strip_step *s,
-                                  int32_t count) {
-    for (int32_t k = 0; k < count; k++) {
-        if (w->placed[s[k].node->out]) return true;
-        for (int i = 0; i < s[k].n_in; i++)
-            if (!w->lone[tile_node_in(w->p, s[k].node, i)]) return true;
-    }
-    return false;
-}
-
-static void write_strips(tile_cuda_writer *w, const tile_step *step) {
-    const tile_strip_step *s = &w->plan->strip[step->first];
-    if (step->elements == 1) {
-        if (lone_group_uses_arena(w, s, step->count)) tile_cuda_use_arena(w);
-        for (int32_t k = 0; k < step->count; k++) {
-            write_op(w, &s[k], true);
-            tile_cuda_place_lone(w, s[k].node->out);
-        }
-        return;
-    }
-    tile_cuda_use_arena(w);
-    tile_cuda_margin(w);
-    tile_text_add(w->out,
-                  "for (int64_t i = TILE_LANE_NUMBER; i < %lldLL; i += TILE_LANE_COUNT) {\n",
-                  (long long)step->elements);
-    w->depth++;
-    for (int32_t k = 0; k < step->count; k++) {
-        char to[TILE_CUDA_OPERAND];
-        write_op(w, &s[k], false);
-        if (!s[k].out_step) continue;
-        arena_at(w, s[k].node->out, "i", to);
-        tile_cuda_margin(w);
-        tile_text_add(w->out, "%s = v%d;\n", to, (int)s[k].node->out);
-    }
-    w->depth--;
-    tile_cuda_margin(w);
-    tile_text_add(w->out, "}\n");
+    if (!w->order->placed[value]) return;
+    tile_cuda_arena_at(w, value, "0", to);
+    TILE_CUDA_LINE(w, "if (TILE_LANE_NUMBER == 0) %s = v%d;\n", to, (int)value);
 }
 
 /* Cooperative */
@@ -188,20 +78,26 @@ static void write_dims(const tile_cuda_writer *w, const char *which, int k, cons
     tile_text_add(w->out, "\n");
 }
 
-static void write_attrs(const tile_cuda_writer *w, const tile_attrs *attrs) {
+static void write_attr_fields(const tile_cuda_writer *w, const char *name,
+                              const tile_attrs *attrs) {
     uint64_t bits;
     char number[TILE_CUDA_OPERAND];
     memcpy(&bits, &attrs->real, sizeof bits);
     for (int d = 0; d < TILE_DIMS; d++) {
         if (!attrs->n[d]) continue;
-        integer(attrs->n[d], number);
-        tile_cuda_margin(w);
-        tile_text_add(w->out, "c.attrs.n[%d] = %s;\n", d, number);
+        tile_cuda_integer(attrs->n[d], number);
+        TILE_CUDA_LINE(w, "%s.n[%d] = %s;\n", name, d, number);
     }
     if (!bits) return;
-    tile_cuda_margin(w);
-    tile_text_add(w->out, "c.attrs.real = tile_f64_of_bits(0x%llxULL); /* %.17g */\n",
-                  (unsigned long long)bits, attrs->real);
+    TILE_CUDA_LINE(w, "%s.real = tile_f64_of_bits(0x%llxULL); /* %.17g */\n", name,
+                   (unsigned long long)bits, attrs->real);
+}
+
+void tile_cuda_write_attrs(const tile_cuda_writer *w, const tile_node *n) {
+    char name[TILE_CUDA_OPERAND];
+    (void)snprintf(name, sizeof name, "q%d", (int)(n - w->p->node));
+    TILE_CUDA_LINE(w, "tile_attrs %s = {};\n", name);
+    write_attr_fields(w, name, &n->attrs);
 }
 
 static void write_place(const tile_cuda_writer *w, const tile_call_step *c) {
@@ -212,7 +108,7 @@ static void write_place(const tile_cuda_writer *w, const tile_call_step *c) {
         char by[TILE_CUDA_OPERAND], to[TILE_CUDA_OPERAND] = "0";
         if (d >= c->offsets && !shift) continue;
         if (d < c->offsets) tile_cuda_single(w, tile_node_in(w->p, n, c->n_in + d), to);
-        integer(shift, by);
+        tile_cuda_integer(shift, by);
         tile_cuda_margin(w);
         tile_text_add(w->out, "c.offset[%d] = tile_cuda_held(%s, %s);\n", d, to, by);
     }
@@ -229,12 +125,6 @@ static void write_place(const tile_cuda_writer *w, const tile_call_step *c) {
     }
 }
 
-static const char *key_name(const tile_cuda_writer *w, const tile_node *n) {
-    if (n->op->key == TILE_KEY_OUT0) return tile_dtype_short(value_of(w, n->out)->dtype);
-    return tile_dtype_short(
-        value_of(w, tile_node_in(w->p, n, n->op->key == TILE_KEY_IN1 ? 1 : 0))->dtype);
-}
-
 /* A lane function is compiled once in a source, whatever the number of its calls: inlined into
  * each of them a stencil takes a minute. */
 static void write_wrapper(tile_cuda_writer *w, const char *name) {
@@ -247,13 +137,23 @@ static void write_wrapper(tile_cuda_writer *w, const char *name) {
                   guard, guard, name, name);
 }
 
+static void touch_call(tile_cuda_writer *w, const tile_call_step *c) {
+    const tile_node *n = c->node;
+    for (int k = 0; k < c->n_in; k++) tile_cuda_reads(w, tile_node_in(w->p, n, k));
+    for (int k = c->n_in; k < n->n_in; k++) tile_cuda_needs(w, tile_node_in(w->p, n, k));
+    for (int k = 0; k < n->n_out; k++)
+        if (c->wanted[k]) tile_cuda_writes(w, n->out + k);
+    if (n->op->access) tile_cuda_does(w, &w->order->effect[n - w->p->node]);
+    tile_cuda_begin(w);
+    w->work = WORK_MOST;
+}
+
 static void write_call(tile_cuda_writer *w, const tile_call_step *c) {
     const tile_node *n = c->node;
     char name[TILE_CUDA_OPERAND];
-    note_family(w, n->op);
-    tile_cuda_use_arena(w);
-    tile_cuda_margin(w);
-    tile_text_add(w->out, "{\n");
+    tile_cuda_note_family(w, n->op);
+    touch_call(w, c);
+    TILE_CUDA_LINE(w, "{\n");
     w->depth++;
     tile_cuda_margin(w);
     tile_text_add(w->out, "tile_call c = {};\n");
@@ -270,10 +170,11 @@ static void write_call(tile_cuda_writer *w, const tile_call_step *c) {
             tile_text_add(w->out, "c.out[%d] = 0;\n", k);
         write_dims(w, "out_dims", k, &c->call.out_dims[k]);
     }
-    write_attrs(w, &c->call.attrs);
+    write_attr_fields(w, "c.attrs", &c->call.attrs);
     write_place(w, c);
     tile_cuda_margin(w);
-    (void)snprintf(name, sizeof name, "%.60s_%s", n->op->name, key_name(w, n));
+    (void)snprintf(name, sizeof name, "%.60s_%s", n->op->name,
+                   tile_dtype_short(tile_cuda_key(w, n)));
     write_wrapper(w, name);
     tile_text_add(w->out, "call_%s(&c);\n", name);
     w->depth--;
@@ -283,13 +184,23 @@ static void write_call(tile_cuda_writer *w, const tile_call_step *c) {
 
 /* Steps */
 
+static void write_node(tile_cuda_writer *w, const tile_step *step) {
+    if (step->node->n_out && w->order->lone[step->node->out] &&
+        step->node->op->kind != TILE_OP_STRUCTURE)
+        tile_cuda_write_lone(w, step->node);
+    else if (step->kind == TILE_STEP_CALL)
+        write_call(w, &w->plan->call[step->first]);
+    else
+        tile_cuda_write_scalar(w, step);
+}
+
 void tile_cuda_write_steps(tile_cuda_writer *w, int32_t first, int32_t count) {
     for (int32_t k = first; k < first + count; k++) {
         const tile_step *step = &w->plan->step[k];
         switch (step->kind) {
-        case TILE_STEP_STRIPS: write_strips(w, step); break;
-        case TILE_STEP_CALL: write_call(w, &w->plan->call[step->first]); break;
-        case TILE_STEP_SCALAR: tile_cuda_write_scalar(w, step); break;
+        case TILE_STEP_STRIPS: tile_cuda_write_group(w, step); break;
+        case TILE_STEP_CALL:
+        case TILE_STEP_SCALAR: write_node(w, step); break;
         case TILE_STEP_LOOP:
             tile_cuda_write_loop(w, k);
             k += step->body;
@@ -321,17 +232,18 @@ static void write_body(tile_cuda_writer *w) {
     tile_cuda_write_steps(w, 0, w->plan->step_count);
     tile_text_add(w->out, "}\n\n"
                           "static __device__ void run(const argument &l, unsigned char *shared) {\n"
-                          "    const int64_t *grid = l.head.grid;\n"
-                          "    unsigned char *arena = shared;\n"
-                          "    if (l.head.arena) arena = l.head.arena + blockIdx.x * "
-                          "l.head.arena_stride;\n");
+                          "    unsigned char *arena = shared;\n");
+    if (tile_align(w->plan->bytes) > TILE_CUDA_SHARED_LEAST)
+        tile_text_add(w->out, "    if (l.head.arena) arena = l.head.arena + blockIdx.x * "
+                              "l.head.arena_stride;\n");
     tile_text_add(w->out,
                   "    for (int64_t order = blockIdx.x; order < l.head.blocks; order += gridDim.x) "
                   "{\n"
                   "        const int64_t linear = %s;\n"
-                  "        const int64_t row = linear / grid[2];\n"
-                  "        run_block(l, arena, linear, order, row / grid[1], row %% grid[1], "
-                  "linear %% grid[2]);\n"
+                  "        int64_t row, block0, block1, block2;\n"
+                  "        tile_cuda_divide(linear, l.head.grid[2], &row, &block2);\n"
+                  "        tile_cuda_divide(row, l.head.grid[1], &block0, &block1);\n"
+                  "        run_block(l, arena, linear, order, block0, block1, block2);\n"
                   "        __syncthreads();\n"
                   "    }\n"
                   "}\n",
@@ -352,32 +264,31 @@ static tile_status finish(tile_cuda_writer *w, tile_cuda_kernel *kernel) {
     name_kernel(body, kernel);
     const char *id = kernel->name + strlen("tile_kernel_");
     kernel->families = w->families;
+    kernel->arena_bytes = tile_align(w->plan->bytes);
+    kernel->threads = (int)((tile_between(w->work, 32, TILE_CUDA_THREADS_MAX) + 31) / 32 * 32);
     tile_text_add(&kernel->text,
                   "%s\nnamespace tile_%s {\n%s}\n\n"
-                  "extern \"C\" __global__ void %s(const __grid_constant__ tile_%s::argument l) {\n"
+                  "extern \"C\" __global__ void __launch_bounds__(%d)\n"
+                  "%s(const __grid_constant__ tile_%s::argument l) {\n"
                   "    TILE_DYNAMIC_SHARED(shared);\n"
                   "    tile_%s::run(l, shared);\n"
                   "}\n",
-                  tile_text_get(w->calls), id, tile_text_get(body), kernel->name, id, id);
+                  tile_text_get(w->calls), id, tile_text_get(body), TILE_CUDA_THREADS_MAX,
+                  kernel->name, id, id);
     return body->failed || w->calls->failed || kernel->text.failed ? TILE_E_MEMORY : TILE_OK;
 }
 
-tile_status tile_cuda_write(const tile_executable *exe, tile_cuda_kernel *kernel) {
+tile_status tile_cuda_write(const tile_executable *exe, unsigned mode, const int8_t *same,
+                            tile_cuda_kernel *kernel) {
     tile_text body = {.data = NULL}, calls = {.data = NULL};
-    tile_cuda_writer w = {
-        .exe = exe, .p = &exe->program, .plan = &exe->blocks, .out = &body, .calls = &calls};
-    const size_t values = (size_t)exe->program.value_count + 1;
+    tile_cuda_order order;
     *kernel = (tile_cuda_kernel){.families = 0};
-    w.lone = tile_alloc(values * sizeof *w.lone);
-    w.placed = tile_alloc(values * sizeof *w.placed);
-    tile_status status = TILE_E_MEMORY;
-    if (w.lone && w.placed) {
-        find_variables(&w);
-        write_body(&w);
-        status = finish(&w, kernel);
-    }
-    tile_free(w.lone);
-    tile_free(w.placed);
+    TILE_TRY(tile_cuda_order_make(exe, mode, same, &order));
+    tile_cuda_writer w = {
+        .p = &exe->program, .plan = &order.blocks, .order = &order, .out = &body, .calls = &calls};
+    write_body(&w);
+    const tile_status status = finish(&w, kernel);
+    tile_cuda_order_clear(&order);
     tile_text_clear(&body);
     tile_text_clear(&calls);
     if (status) tile_cuda_kernel_clear(kernel);
@@ -387,10 +298,6 @@ tile_status tile_cuda_write(const tile_executable *exe, tile_cuda_kernel *kernel
 void tile_cuda_kernel_clear(tile_cuda_kernel *kernel) {
     tile_text_clear(&kernel->text);
     kernel->families = 0;
-}
-
-size_t tile_cuda_arena(const tile_executable *exe) {
-    return tile_align(exe->blocks.bytes);
 }
 
 /* The prelude */

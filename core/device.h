@@ -16,7 +16,9 @@ typedef struct tile_device_launch {
     size_t bytes;
     size_t arena_bytes; /* of a CUDA block */
     int64_t blocks;
-    const char *name;       /* of the program, for messages */
+    int threads;      /* of a CUDA block, at most TILE_CUDA_THREADS_MAX; 0: the device's choice. Any
+                    number is right, this one has work */
+    const char *name; /* of the program, for messages */
     tile_cuda_error *error; /* filled before the launch returns; NULL: it cannot end in one */
     bool wait;              /* until it has happened, so that its failure is this call's */
 } tile_device_launch;
@@ -24,7 +26,7 @@ typedef struct tile_device_launch {
 /* What a compiler made of a kernel. */
 typedef struct tile_device_resources {
     int registers;       /* of a thread */
-    int threads;         /* of a block, as launched */
+    int threads;         /* of a block, at most */
     size_t shared_bytes; /* of a block: what the compiler placed, and what a launch asks for */
     size_t local_bytes;  /* of a thread: what does not fit registers */
     int binary_version;  /* 75 for sm_75 */

@@ -102,8 +102,10 @@ tile_status tile_plan_flat(const tile_program *program, const tile_analysis *ana
 /* The block plan of a program whose regions stand in the order of steps; a node that is in none
  * makes no step. group: per node, the first node of its group. alias: per value, the value whose
  * place it has (itself mostly). A group may also hold reductions of what it makes: only generated
- * code runs such groups. */
+ * code runs such groups. For CUDA code, member: per node, whether it is part of a group; unplaced:
+ * per value, whether it needs no place. NULL: elementwise ops are, as the plan finds. */
 tile_status tile_plan_ordered(const tile_program *ordered, int32_t *group, const int32_t *alias,
+                              const bool *member, const bool *unplaced,
                               tile_plan *plan) TILE_MUST_USE;
 void tile_plan_clear(tile_plan *plan);
 
@@ -117,7 +119,7 @@ tile_status tile_plan_node(tile_plan *plan, const tile_program *program, const b
  * elementwise ops (itself otherwise); local: per value, whether it lives within its group. */
 tile_status tile_place_values(const tile_program *program, const int32_t *group, const bool *local,
                               const int32_t *alias /* NULL: each has its own place */,
-                              tile_plan *plan,
+                              bool registers /* local values have no place */, tile_plan *plan,
                               size_t *stage /* per value: yields by stage */) TILE_MUST_USE;
 
 /* One launch */
@@ -132,6 +134,16 @@ typedef struct tile_check {
         high; /* places of flat values; uniform: TILE_NO_PLACE when there is none */
 } tile_check;
 
+/* A program as a kernel of ctx->device, for launches whose parameters are these arrays; the first:
+ * for any. */
+enum { TILE_DEVICE_KERNELS = 4 };
+typedef struct tile_device_kernel {
+    void *kernel; /* NULL: not loaded yet */
+    size_t arena_bytes;
+    int threads;
+    int8_t same[TILE_PROGRAM_PARAMS]; /* per parameter: the first that is the same array */
+} tile_device_kernel;
+
 struct tile_executable {
     tile_context *ctx;
     tile_program program;
@@ -145,9 +157,10 @@ struct tile_executable {
     bool by_blocks;
     int64_t runs_by_rows; /* launches that ran as rows; for tests */
     tile_native *native;  /* NULL: not asked for yet */
-    void *device_kernel;  /* of ctx->device; NULL: not loaded yet */
-    char *argument;       /* of a launch by the device */
-    double work_ns;       /* estimate of what was launched so far */
+    tile_device_kernel device_kernel[TILE_DEVICE_KERNELS];
+    tile_device_kernel *device_last; /* that ran; NULL: none did */
+    char *argument;                  /* of a launch by the device */
+    double work_ns;                  /* estimate of what was launched so far */
     int64_t launches;
 };
 
@@ -273,8 +286,7 @@ bool tile_commit_take(tile_runner *r, const tile_call_step *step, const tile_cal
 
 /* Devices (exec_device.c) */
 
-/* Has the context's device ready for the program; for a launch. */
-tile_status tile_device_load(tile_executable *exe) TILE_MUST_USE;
+/* Has the context's device ready for the launch. */
 tile_status tile_device_reserve(tile_executable *exe, const tile_run_state *run) TILE_MUST_USE;
 
 /* Runs the launch by the context's device. */

@@ -24,6 +24,7 @@ typedef struct placer {
     int32_t count;
     int32_t *active, active_count;
     bool shared_only;
+    bool registers; /* local values have no place */
 } placer;
 
 /* Lifetimes */
@@ -70,7 +71,7 @@ static void use_inputs(placer *w, int32_t node) {
     const tile_node *n = &w->p->node[node];
     for (int32_t k = 0; k < n->n_in; k++) {
         const int32_t v = tile_node_in(w->p, n, k);
-        const bool whole = n->op->kind == TILE_OP_ELEMENTWISE && !w->local[base_of(w, v)];
+        const bool whole = n->op != &tile_op_loop && !w->local[base_of(w, v)];
         use(w, v, n->parent, whole ? w->end[w->group[node]] : w->begin[node]);
     }
 }
@@ -95,6 +96,7 @@ static void find_lifetimes(placer *w) {
 static size_t bytes_of(const placer *w, int32_t value) {
     const tile_value *v = &w->p->value[value];
     int64_t n = 1;
+    if (w->local[value] && w->registers) return 0;
     for (int d = 0; d < v->shape.rank; d++) n *= v->shape.extent[d];
     if (w->local[value] && n > TILE_CHUNK) n = TILE_CHUNK;
     return tile_align((size_t)n * tile_dtype_size(v->dtype));
@@ -193,8 +195,10 @@ static tile_status place_with(placer *w, tile_plan *plan, size_t *stage) {
 }
 
 tile_status tile_place_values(const tile_program *program, const int32_t *group, const bool *local,
-                              const int32_t *alias, tile_plan *plan, size_t *stage) {
-    placer w = {.p = program, .group = group, .local = local, .alias = alias};
+                              const int32_t *alias, bool registers, tile_plan *plan,
+                              size_t *stage) {
+    placer w = {
+        .p = program, .group = group, .local = local, .alias = alias, .registers = registers};
     return place_with(&w, plan, stage);
 }
 

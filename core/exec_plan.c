@@ -163,6 +163,8 @@ typedef struct planner {
     const tile_program *p;
     tile_plan *plan;
     const int32_t *alias; /* per value: whose place it has; NULL: each its own */
+    const bool *member;   /* per node: part of a group; NULL: elementwise ops are */
+    const bool *unplaced; /* per value: has no place; NULL: found here */
     int32_t *group;       /* per node */
     bool *local, *used;   /* per value */
     size_t *stage;        /* per value */
@@ -302,12 +304,16 @@ static tile_status plan_loop(planner *b, const tile_node *n) {
     return TILE_OK;
 }
 
-/* An op of a group: elementwise, or in generated code a reduction, which has no strip. */
+static bool is_member(const planner *b, int32_t node) {
+    return b->member ? b->member[node] : is_elementwise(&b->p->node[node]);
+}
+
+/* An op of a group: elementwise, or in generated code another, which has no strip. */
 static tile_status plan_member(planner *b, const tile_node *n) {
     if (!is_elementwise(n)) {
         TILE_TRY(PUSH(b->plan, strip));
-        b->plan->strip[b->plan->strip_count++] =
-            (tile_strip_step){.node = n, .n_in = n->n_in, .out = b->plan->place[n->out]};
+        b->plan->strip[b->plan->strip_count++] = (tile_strip_step){
+            .node = n, .n_in = n->n_in, .out = n->n_out ? b->plan->place[n->out] : 0};
         return TILE_OK;
     }
     TILE_TRY(tile_plan_strip(b->plan, b->p, n, b->local));
@@ -321,7 +327,7 @@ static tile_status plan_group(planner *b, const tile_region *r, int32_t *k) {
     tile_step *step;
     const tile_node *n = &b->p->node[r->node[*k]];
     TILE_TRY(new_step(b->plan, TILE_STEP_STRIPS, n, &step));
-    step->elements = count_of(b->p->value[n->out].shape);
+    if (n->n_out) step->elements = count_of(b->p->value[n->out].shape);
     step->first = b->plan->strip_count;
     for (const int32_t group = r->node[*k]; *k < r->count && b->group[r->node[*k]] == group; ++*k) {
         TILE_TRY(plan_member(b, &b->p->node[r->node[*k]]));
@@ -335,7 +341,7 @@ static tile_status plan_region(planner *b, int32_t region) {
     const tile_region *r = &b->p->region[region];
     for (int32_t k = 0; k < r->count; k++) {
         const tile_node *n = &b->p->node[r->node[k]];
-        if (is_elementwise(n))
+        if (is_member(b, r->node[k]))
             TILE_TRY(plan_group(b, r, &k));
         else if (n->op == &tile_op_loop)
             TILE_TRY(plan_loop(b, n));
@@ -353,7 +359,9 @@ static tile_status plan_blocks(planner *b) {
     b->plan->place = tile_alloc(values * sizeof *b->plan->place);
     if (!b->local || !b->used || !b->stage || !b->plan->place) return TILE_E_MEMORY;
     find_uses(b);
-    TILE_TRY(tile_place_values(b->p, b->group, b->local, b->alias, b->plan, b->stage));
+    if (b->unplaced) memcpy(b->local, b->unplaced, values * sizeof *b->local);
+    TILE_TRY(tile_place_values(b->p, b->group, b->local, b->alias, b->unplaced != NULL, b->plan,
+                               b->stage));
     return plan_region(b, 0);
 }
 
@@ -366,9 +374,14 @@ static tile_status plan_with(planner *b) {
 }
 
 tile_status tile_plan_ordered(const tile_program *ordered, int32_t *group, const int32_t *alias,
-                              tile_plan *plan) {
+                              const bool *member, const bool *unplaced, tile_plan *plan) {
     *plan = (tile_plan){.bytes = 0};
-    planner b = {.p = ordered, .plan = plan, .group = group, .alias = alias};
+    planner b = {.p = ordered,
+                 .plan = plan,
+                 .group = group,
+                 .alias = alias,
+                 .member = member,
+                 .unplaced = unplaced};
     const tile_status status = plan_with(&b);
     if (status) tile_plan_clear(plan);
     return status;

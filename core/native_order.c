@@ -265,7 +265,7 @@ static tile_status order_all(orderer *b, tile_native_plan *plan, int32_t *alias)
     for (int32_t v = 0; v < p->value_count; v++) alias[v] = b->view[v].base;
     tile_program ordered = *p;
     ordered.region = b->to;
-    return tile_plan_ordered(&ordered, b->group, alias, &plan->blocks);
+    return tile_plan_ordered(&ordered, b->group, alias, NULL, NULL, &plan->blocks);
 }
 
 static tile_status order_with(orderer *b, tile_native_plan *plan) {
@@ -277,7 +277,7 @@ static tile_status order_with(orderer *b, tile_native_plan *plan) {
     b->to = tile_alloc(((size_t)b->p->region_count + 1) * sizeof *b->to);
     tile_status status = TILE_E_MEMORY;
     if (plain && made && alias && b->group && b->done && b->to) {
-        tile_native_find_views(b->p, &plan->exe->analysis, plain, made, plan->view);
+        tile_native_find_views(b->p, &plan->exe->analysis, NULL, plain, made, plan->view);
         for (int32_t k = 0; k < b->p->node_count; k++) b->group[k] = k;
         status = order_all(b, plan, alias);
     }

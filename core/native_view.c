@@ -107,12 +107,13 @@ bool tile_native_is_uniform(tile_shape shape, const tile_native_view *view) {
 
 /* What is read by something else than elementwise ops needs a place where its elements follow each
  * other. */
-static void find_plain_uses(const tile_program *p, const tile_analysis *a,
+static void find_plain_uses(const tile_program *p, const tile_analysis *a, const bool *direct,
                             const tile_native_view *view, bool *plain) {
     for (int32_t k = a->order_count - 1; k >= 0; k--) {
         const tile_node *n = &p->node[a->order[k]];
         const bool made = n->n_out != 1 || view[n->out].base == n->out || plain[n->out];
-        if (n->op->kind == TILE_OP_ELEMENTWISE || !made) continue;
+        if (n->op->kind == TILE_OP_ELEMENTWISE || !made || (direct && direct[a->order[k]]))
+            continue;
         for (int32_t i = 0; i < n->n_in; i++) plain[tile_node_in(p, n, i)] = true;
     }
 }
@@ -136,14 +137,14 @@ static bool find_views(const tile_program *p, const tile_analysis *a, const bool
     return more;
 }
 
-void tile_native_find_views(const tile_program *p, const tile_analysis *a, bool *plain, bool *made,
-                            tile_native_view *view) {
+void tile_native_find_views(const tile_program *p, const tile_analysis *a, const bool *direct,
+                            bool *plain, bool *made, tile_native_view *view) {
     for (int32_t v = 0; v < p->value_count; v++) view[v] = own_view(p, v);
     for (int32_t r = 0; r < p->region_count; r++)
         for (int32_t k = 0; k < p->region[r].yield_count; k++)
             plain[p->region[r].yield[k]] = made[p->region[r].yield[k]] = true;
     (void)find_views(p, a, plain, made, view);
-    do find_plain_uses(p, a, view, plain);
+    do find_plain_uses(p, a, direct, view, plain);
     while (find_views(p, a, plain, made, view));
 }
 

@@ -17,7 +17,7 @@ typedef struct tile_cuda_module {
     char name[TILE_CUDA_NAME];
     int64_t refs;
     tile_cu_handle module, function;
-    int threads;          /* of a block */
+    int threads;          /* of a block, at most */
     size_t fixed_shared;  /* bytes that the compiler placed */
     size_t raised_shared; /* the most that was asked for so far, beyond what needs no asking */
 } tile_cuda_module;

@@ -319,6 +319,12 @@ static void note_launch(tile_cuda_device *d, const char *name) {
     if (d->launches++ == d->synced) memcpy(d->first, d->last, sizeof d->first);
 }
 
+/* Registers limit the threads of a block. */
+static int thread_count(const tile_cuda_module *m, const tile_device_launch *l) {
+    const int wanted = l->threads ? l->threads : TILE_CUDA_THREADS;
+    return wanted < m->threads ? wanted : m->threads;
+}
+
 static tile_cuda_command describe(tile_cuda_device *d, tile_cuda_module *m,
                                   const tile_device_launch *l) {
     const bool shared = fits_shared(d, m, l->arena_bytes);
@@ -328,7 +334,7 @@ static tile_cuda_command describe(tile_cuda_device *d, tile_cuda_module *m,
     return (tile_cuda_command){.kind = TILE_CUDA_LAUNCH,
                                .function = m->function,
                                .blocks = (unsigned)block_count(d, m, l),
-                               .threads = (unsigned)m->threads,
+                               .threads = (unsigned)thread_count(m, l),
                                .shared = shared ? (unsigned)l->arena_bytes : 0,
                                .bytes = l->bytes};
 }

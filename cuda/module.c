@@ -91,7 +91,7 @@ static tile_status measure(tile_cuda_device *d, tile_cuda_module *m) {
     if (!result) result = d->driver->function_get(&shared, TILE_CU_FUNC_SHARED, m->function);
     TILE_TRY(tile_cuda_check(d, result, "CUDA: a kernel's resources"));
     TILE_CHECK(threads > 0, TILE_E_DEVICE, "CUDA: no thread of it fits into the registers");
-    m->threads = threads < TILE_CUDA_THREADS ? threads : TILE_CUDA_THREADS;
+    m->threads = threads;
     m->fixed_shared = (size_t)shared;
     return TILE_OK;
 }

@@ -210,6 +210,7 @@ static void adjoint_concat(tile_adjoint *adjoint) {
 const tile_op tile_shape_ops[SHAPE_OPS] = {
     [FULL] = {.name = "full",
               .kind = TILE_OP_COOPERATIVE,
+              .element = "full_element",
               .n_out = 1,
               .key = TILE_KEY_OUT0,
               .math = "y[c] = value",
@@ -218,6 +219,7 @@ const tile_op tile_shape_ops[SHAPE_OPS] = {
               .sample = tile_sample_full},
     [IOTA] = {.name = "iota",
               .kind = TILE_OP_COOPERATIVE,
+              .element = "iota_element",
               .n_in = 1,
               .n_out = 1,
               .key = TILE_KEY_OUT0,

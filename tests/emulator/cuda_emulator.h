@@ -16,6 +16,9 @@
 #define __forceinline__ inline
 #define __noinline__ __attribute__((noinline))
 #define __grid_constant__
+#define __launch_bounds__(...)
+#define __align__(n) __attribute__((aligned(n)))
+#define __shared__ static
 #define __syncthreads() emulator_here->barrier(__LINE__)
 #define __threadfence() ((void)0)
 #define threadIdx emulator_here->thread
