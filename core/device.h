@@ -69,6 +69,8 @@ struct tile_device {
      * special  *graph NULL: a new one */
     tile_status (*graph_begin)(tile_device *device, tile_device_graph **graph);
     tile_status (*graph_end)(tile_device *device);
+    /* Has done what was taken down so far: somebody else is about to use the device. */
+    tile_status (*graph_cut)(tile_device *device);
     void (*graph_free)(tile_device *device, tile_device_graph *graph);
 
     /* Fills what the device knows of itself. */

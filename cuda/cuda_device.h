@@ -117,6 +117,7 @@ tile_status tile_cuda_flush(tile_cuda_device *d) TILE_MUST_USE;
 
 tile_status tile_cuda_graph_begin(tile_device *device, tile_device_graph **graph);
 tile_status tile_cuda_graph_end(tile_device *device);
+tile_status tile_cuda_graph_cut(tile_device *device);
 void tile_cuda_graph_free(tile_device *device, tile_device_graph *graph);
 
 #ifdef __cplusplus

@@ -460,6 +460,7 @@ static const tile_device calls = {.load = tile_cuda_load,
                                   .sync = device_sync,
                                   .graph_begin = tile_cuda_graph_begin,
                                   .graph_end = tile_cuda_graph_end,
+                                  .graph_cut = tile_cuda_graph_cut,
                                   .graph_free = tile_cuda_graph_free,
                                   .info = device_info,
                                   .destroy = device_destroy};

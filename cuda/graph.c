@@ -151,14 +151,19 @@ tile_status tile_cuda_graph_begin(tile_device *device, tile_device_graph **graph
     return TILE_OK;
 }
 
+tile_status tile_cuda_graph_cut(tile_device *device) {
+    tile_cuda_device *d = (tile_cuda_device *)(void *)device;
+    if (!d->graph) return TILE_OK;
+    TILE_TRY(tile_cuda_enter(d));
+    const tile_status status = tile_cuda_flush(d);
+    tile_cuda_leave(d);
+    return status;
+}
+
 tile_status tile_cuda_graph_end(tile_device *device) {
     tile_cuda_device *d = (tile_cuda_device *)(void *)device;
     tile_device_graph *g = d->graph;
-    tile_status status = tile_cuda_enter(d);
-    if (!status) {
-        status = tile_cuda_flush(d);
-        tile_cuda_leave(d);
-    }
+    const tile_status status = tile_cuda_graph_cut(device);
     g->list.count = g->list.bytes = 0;
     d->graph = NULL;
     return status;
