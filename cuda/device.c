@@ -319,6 +319,11 @@ static void note_launch(tile_cuda_device *d, const char *name) {
     if (d->launches++ == d->synced) memcpy(d->first, d->last, sizeof d->first);
 }
 
+static int thread_count(const tile_cuda_module *m, int wanted) {
+    if (!wanted) wanted = TILE_CUDA_THREADS;
+    return wanted < m->threads ? wanted : m->threads;
+}
+
 static tile_cuda_command describe(tile_cuda_device *d, tile_cuda_module *m,
                                   const tile_device_launch *l) {
     const bool shared = fits_shared(d, m, l->arena_bytes);
@@ -328,7 +333,7 @@ static tile_cuda_command describe(tile_cuda_device *d, tile_cuda_module *m,
     return (tile_cuda_command){.kind = TILE_CUDA_LAUNCH,
                                .function = m->function,
                                .blocks = (unsigned)block_count(d, m, l),
-                               .threads = (unsigned)m->threads,
+                               .threads = (unsigned)thread_count(m, l->threads),
                                .shared = shared ? (unsigned)l->arena_bytes : 0,
                                .bytes = l->bytes};
 }
@@ -357,7 +362,7 @@ static tile_status device_resources(tile_device *device, void *kernel, size_t ar
     tile_cuda_device *d = self(device);
     const tile_cuda_module *m = kernel;
     int local = 0, result;
-    *r = (tile_device_resources){.threads = m->threads, .shared_bytes = m->fixed_shared};
+    *r = (tile_device_resources){.threads = thread_count(m, 0), .shared_bytes = m->fixed_shared};
     if (fits_shared(d, m, arena_bytes)) r->shared_bytes += arena_bytes;
     TILE_TRY(tile_cuda_enter(d));
     result = d->driver->function_get(&r->registers, TILE_CU_FUNC_REGISTERS, m->function);

@@ -21,7 +21,8 @@ struct tile_device_graph {
     tile_cuda_list list; /* being taken down */
     segment *segment;
     int32_t count, capacity;
-    int32_t at; /* the next segment */
+    int32_t at;       /* the next segment */
+    int64_t unloaded; /* the device's, when the segments were taken down */
 };
 
 static void clear(tile_cuda_list *list) {
@@ -122,10 +123,21 @@ static segment *next_segment(tile_device_graph *g) {
     return &g->segment[g->at++];
 }
 
+/* Segments may name functions that are gone, whose handles other functions have got. */
+static void forget(const tile_cuda_device *d, tile_device_graph *g) {
+    if (g->unloaded == d->unloaded) return;
+    g->unloaded = d->unloaded;
+    for (int32_t k = 0; k < g->count; k++) {
+        drop_exec(d, &g->segment[k]);
+        g->segment[k].list.count = g->segment[k].list.bytes = 0;
+    }
+}
+
 tile_status tile_cuda_flush(tile_cuda_device *d) {
     tile_device_graph *g = d->graph;
     tile_status status;
     if (!g || !g->list.count) return TILE_OK;
+    forget(d, g);
     segment *s = next_segment(g);
     if (s && is_same(&g->list, &s->list)) {
         status = run_again(d, s);

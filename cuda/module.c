@@ -91,7 +91,7 @@ static tile_status measure(tile_cuda_device *d, tile_cuda_module *m) {
     if (!result) result = d->driver->function_get(&shared, TILE_CU_FUNC_SHARED, m->function);
     TILE_TRY(tile_cuda_check(d, result, "CUDA: a kernel's resources"));
     TILE_CHECK(threads > 0, TILE_E_DEVICE, "CUDA: no thread of it fits into the registers");
-    m->threads = threads < TILE_CUDA_THREADS ? threads : TILE_CUDA_THREADS;
+    m->threads = threads;
     m->fixed_shared = (size_t)shared;
     return TILE_OK;
 }
@@ -145,6 +145,7 @@ void tile_cuda_unload(tile_device *device, void *kernel) {
     if (--m->refs > 0) return;
     while (*link != m) link = &(*link)->next;
     *link = m->next;
+    d->unloaded++;
     if (!tile_cuda_enter(d)) {
         if (!tile_cuda_flush(d)) (void)d->driver->stream_sync(d->stream);
         (void)d->driver->module_unload(m->module);

@@ -81,6 +81,33 @@ TEST_F(CudaGraphTest, WhatChangesIsSeen) {
     EXPECT_EQ(Reals({8, 1024, 8.0 / 128}), grad(x));
 }
 
+/* A graph is of functions: when one is unloaded, another may get its handle. */
+TEST_F(CudaGraphTest, GraphsOfKernelsThatAreGoneAreForgotten) {
+    x = active({1, 2, 3});
+    y = zeros(3);
+    for (const double factor : {2.0, 3.0, 5.0}) {
+        tile_builder *b = tile_kernel_begin(ctx, "scale");
+        const tile_param from = tile_array_param(b, "x", TILE_F64, 1);
+        const tile_param to = tile_array_param(b, "y", TILE_F64, 1);
+        const tile_offset at = TILE_AT(tile_block_start(b, 0, BLOCK));
+        const tile by = tile_real(b, TILE_F64, factor);
+        tile_store(to, tile_mul(tile_load(from, TILE_SHAPE(BLOCK), at), by), at);
+        tile_kernel *scale = nullptr;
+        ASSERT_EQ(TILE_OK, tile_kernel_end(b, &scale)) << tile_last_error();
+        ASSERT_EQ(TILE_OK, launch(scale, x, y));
+        loss = sum(y);
+        const int64_t before = fake->calls("cuGraphLaunch");
+        ASSERT_EQ(TILE_OK, tape_replay(record));
+        EXPECT_EQ(before, fake->calls("cuGraphLaunch")) << factor;
+        for (int k = 0; k < 3; k++) iterate({1, 2, 3});
+        EXPECT_LT(before, fake->calls("cuGraphLaunch")) << factor;
+        EXPECT_EQ(Reals({factor, 2 * factor, 3 * factor}), read(y));
+        EXPECT_EQ(Reals({factor, factor, factor}), grad(x));
+        ASSERT_EQ(TILE_OK, tape_reset(record));
+        tile_kernel_destroy(scale);
+    }
+}
+
 TEST_F(CudaGraphTest, ADriverWithoutCapturesRunsAsWell) {
     for (const char *call :
          {"cuStreamBeginCapture_v2", "cuStreamEndCapture", "cuGraphInstantiateWithFlags"}) {
