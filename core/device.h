@@ -16,9 +16,8 @@ typedef struct tile_device_launch {
     size_t bytes;
     size_t arena_bytes; /* of a CUDA block */
     int64_t blocks;
-    int threads;      /* of a CUDA block, at most TILE_CUDA_THREADS_MAX; 0: the device's choice. Any
-                    number is right, this one has work */
-    const char *name; /* of the program, for messages */
+    int threads;            /* of a CUDA block, at most TILE_CUDA_THREADS_MAX; 0: the device's choice */
+    const char *name;       /* of the program, for messages */
     tile_cuda_error *error; /* filled before the launch returns; NULL: it cannot end in one */
     bool wait;              /* until it has happened, so that its failure is this call's */
 } tile_device_launch;
@@ -71,6 +70,8 @@ struct tile_device {
      * special  *graph NULL: a new one */
     tile_status (*graph_begin)(tile_device *device, tile_device_graph **graph);
     tile_status (*graph_end)(tile_device *device);
+    /* Has done what was taken down so far: somebody else is about to use the device. */
+    tile_status (*graph_cut)(tile_device *device);
     void (*graph_free)(tile_device *device, tile_device_graph *graph);
 
     /* Fills what the device knows of itself. */

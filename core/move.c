@@ -128,6 +128,10 @@ tile_status tile_graph_end(tile_context *ctx) {
     return tile_has_graphs(ctx) ? ctx->device->graph_end(ctx->device) : TILE_OK;
 }
 
+tile_status tile_graph_cut(tile_context *ctx) {
+    return tile_has_graphs(ctx) ? ctx->device->graph_cut(ctx->device) : TILE_OK;
+}
+
 void tile_graph_free(tile_context *ctx, tile_device_graph *graph) {
     if (graph) ctx->device->graph_free(ctx->device, graph);
 }

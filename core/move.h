@@ -41,6 +41,9 @@ tile_status tile_move_home(tile_context *ctx, tile_buffer **held, const void *ho
 bool tile_has_graphs(const tile_context *ctx);
 tile_status tile_graph_begin(tile_context *ctx, tile_device_graph **graph) TILE_MUST_USE;
 tile_status tile_graph_end(tile_context *ctx) TILE_MUST_USE;
+
+/* Has done what was taken down so far: code of the user's comes next. */
+tile_status tile_graph_cut(tile_context *ctx) TILE_MUST_USE;
 void tile_graph_free(tile_context *ctx, tile_device_graph *graph);
 
 #ifdef __cplusplus

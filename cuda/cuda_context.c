@@ -81,6 +81,7 @@ tile_status tile_cuda_stream(tile_context *ctx, void **stream) {
 /* Timing */
 
 static tile_status record(tile_cuda_device *d, int which) {
+    TILE_TRY(tile_cuda_flush(d));
     int result = d->timer[which] ? 0 : d->driver->event_create(&d->timer[which], 0);
     if (!result) result = d->driver->event_record(d->timer[which], d->stream);
     return tile_cuda_check(d, result, "CUDA: an event");

@@ -17,7 +17,7 @@ typedef struct tile_cuda_module {
     char name[TILE_CUDA_NAME];
     int64_t refs;
     tile_cu_handle module, function;
-    int threads;          /* of a block, at most */
+    int threads;          /* of a block: the most that registers allow */
     size_t fixed_shared;  /* bytes that the compiler placed */
     size_t raised_shared; /* the most that was asked for so far, beyond what needs no asking */
 } tile_cuda_module;
@@ -51,6 +51,7 @@ typedef struct tile_cuda_device {
     bool pools; /* memory in stream order */
     tile_cu_handle context, stream;
     tile_cuda_module *modules;
+    int64_t unloaded;      /* modules so far: the name of a function may be another's by now */
     tile_cu_address arena; /* where tiles that shared memory has no room for lie */
     size_t arena_bytes;
     tile_cu_address error;   /* a tile_cuda_error */
@@ -117,6 +118,7 @@ tile_status tile_cuda_flush(tile_cuda_device *d) TILE_MUST_USE;
 
 tile_status tile_cuda_graph_begin(tile_device *device, tile_device_graph **graph);
 tile_status tile_cuda_graph_end(tile_device *device);
+tile_status tile_cuda_graph_cut(tile_device *device);
 void tile_cuda_graph_free(tile_device *device, tile_device_graph *graph);
 
 #ifdef __cplusplus

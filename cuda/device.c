@@ -363,7 +363,7 @@ static tile_status device_resources(tile_device *device, void *kernel, size_t ar
     tile_cuda_device *d = self(device);
     const tile_cuda_module *m = kernel;
     int local = 0, result;
-    *r = (tile_device_resources){.threads = m->threads, .shared_bytes = m->fixed_shared};
+    *r = (tile_device_resources){.threads = thread_count(m, 0), .shared_bytes = m->fixed_shared};
     if (fits_shared(d, m, arena_bytes)) r->shared_bytes += arena_bytes;
     TILE_TRY(tile_cuda_enter(d));
     result = d->driver->function_get(&r->registers, TILE_CU_FUNC_REGISTERS, m->function);
@@ -466,6 +466,7 @@ static const tile_device calls = {.load = tile_cuda_load,
                                   .sync = device_sync,
                                   .graph_begin = tile_cuda_graph_begin,
                                   .graph_end = tile_cuda_graph_end,
+                                  .graph_cut = tile_cuda_graph_cut,
                                   .graph_free = tile_cuda_graph_free,
                                   .info = device_info,
                                   .destroy = device_destroy};

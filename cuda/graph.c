@@ -21,7 +21,8 @@ struct tile_device_graph {
     tile_cuda_list list; /* being taken down */
     segment *segment;
     int32_t count, capacity;
-    int32_t at; /* the next segment */
+    int32_t at;       /* the next segment */
+    int64_t unloaded; /* the device's, when the segments were taken down */
 };
 
 static void clear(tile_cuda_list *list) {
@@ -122,10 +123,21 @@ static segment *next_segment(tile_device_graph *g) {
     return &g->segment[g->at++];
 }
 
+/* Segments may name functions that are gone, whose handles other functions have got. */
+static void forget(const tile_cuda_device *d, tile_device_graph *g) {
+    if (g->unloaded == d->unloaded) return;
+    g->unloaded = d->unloaded;
+    for (int32_t k = 0; k < g->count; k++) {
+        drop_exec(d, &g->segment[k]);
+        g->segment[k].list.count = g->segment[k].list.bytes = 0;
+    }
+}
+
 tile_status tile_cuda_flush(tile_cuda_device *d) {
     tile_device_graph *g = d->graph;
     tile_status status;
     if (!g || !g->list.count) return TILE_OK;
+    forget(d, g);
     segment *s = next_segment(g);
     if (s && is_same(&g->list, &s->list)) {
         status = run_again(d, s);
@@ -151,14 +163,19 @@ tile_status tile_cuda_graph_begin(tile_device *device, tile_device_graph **graph
     return TILE_OK;
 }
 
+tile_status tile_cuda_graph_cut(tile_device *device) {
+    tile_cuda_device *d = (tile_cuda_device *)(void *)device;
+    if (!d->graph) return TILE_OK;
+    TILE_TRY(tile_cuda_enter(d));
+    const tile_status status = tile_cuda_flush(d);
+    tile_cuda_leave(d);
+    return status;
+}
+
 tile_status tile_cuda_graph_end(tile_device *device) {
     tile_cuda_device *d = (tile_cuda_device *)(void *)device;
     tile_device_graph *g = d->graph;
-    tile_status status = tile_cuda_enter(d);
-    if (!status) {
-        status = tile_cuda_flush(d);
-        tile_cuda_leave(d);
-    }
+    const tile_status status = tile_cuda_graph_cut(device);
     g->list.count = g->list.bytes = 0;
     d->graph = NULL;
     return status;

@@ -145,6 +145,7 @@ void tile_cuda_unload(tile_device *device, void *kernel) {
     if (--m->refs > 0) return;
     while (*link != m) link = &(*link)->next;
     *link = m->next;
+    d->unloaded++;
     if (!tile_cuda_enter(d)) {
         if (!tile_cuda_flush(d)) (void)d->driver->stream_sync(d->stream);
         (void)d->driver->module_unload(m->module);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "core/dtype.h"
+#include "core/move.h"
 #include "core/status.h"
 #include "tape/tape.h"
 
@@ -55,6 +56,7 @@ tile_status tape_call_run(tape *t, tape_record *r) {
         }
     }
     TILE_TRY(keep_old_values(r));
+    TILE_TRY(tile_graph_cut(t->ctx));
     const bool running = t->running;
     t->running = true;
     const tile_status status = r->call->forward(r->call->user, h.reads, h.writes);
@@ -113,6 +115,7 @@ tile_status tape_call_backward(tape *t, tape_record *r) {
     for (int32_t k = 0; k < r->count; k++)
         if (r->zero >> k & 1u) TILE_TRY(tape_fill_zero(r->operand[k].use->adjoint));
     tile_status status = hand_all(t, r, &h);
+    if (!status) status = tile_graph_cut(t->ctx);
     if (!status && r->call->backward)
         status = r->call->backward(r->call->user, h.reads, h.writes, h.dreads);
     destroy_handed(&h);

@@ -81,6 +81,33 @@ TEST_F(CudaGraphTest, WhatChangesIsSeen) {
     EXPECT_EQ(Reals({8, 1024, 8.0 / 128}), grad(x));
 }
 
+/* A graph is of functions: when one is unloaded, another may get its handle. */
+TEST_F(CudaGraphTest, GraphsOfKernelsThatAreGoneAreForgotten) {
+    x = active({1, 2, 3});
+    y = zeros(3);
+    for (const double factor : {2.0, 3.0, 5.0}) {
+        tile_builder *b = tile_kernel_begin(ctx, "scale");
+        const tile_param from = tile_array_param(b, "x", TILE_F64, 1);
+        const tile_param to = tile_array_param(b, "y", TILE_F64, 1);
+        const tile_offset at = TILE_AT(tile_block_start(b, 0, BLOCK));
+        const tile by = tile_real(b, TILE_F64, factor);
+        tile_store(to, tile_mul(tile_load(from, TILE_SHAPE(BLOCK), at), by), at);
+        tile_kernel *scale = nullptr;
+        ASSERT_EQ(TILE_OK, tile_kernel_end(b, &scale)) << tile_last_error();
+        ASSERT_EQ(TILE_OK, launch(scale, x, y));
+        loss = sum(y);
+        const int64_t before = fake->calls("cuGraphLaunch");
+        ASSERT_EQ(TILE_OK, tape_replay(record));
+        EXPECT_EQ(before, fake->calls("cuGraphLaunch")) << factor;
+        for (int k = 0; k < 3; k++) iterate({1, 2, 3});
+        EXPECT_LT(before, fake->calls("cuGraphLaunch")) << factor;
+        EXPECT_EQ(Reals({factor, 2 * factor, 3 * factor}), read(y));
+        EXPECT_EQ(Reals({factor, factor, factor}), grad(x));
+        ASSERT_EQ(TILE_OK, tape_reset(record));
+        tile_kernel_destroy(scale);
+    }
+}
+
 TEST_F(CudaGraphTest, ADriverWithoutCapturesRunsAsWell) {
     for (const char *call :
          {"cuStreamBeginCapture_v2", "cuStreamEndCapture", "cuGraphInstantiateWithFlags"}) {
@@ -133,6 +160,42 @@ TEST_F(CudaGraphTest, ACallOfTheHostCutsAGraph) {
         EXPECT_EQ(Reals({20, 40, 20 * (3.0 + k)}), grad(x));
     }
     EXPECT_EQ(0, calls("cuLaunchKernel", {1, 2, 3}));
+}
+
+/* A call's own work on the stream comes after what is taken down: a copy of y to z. */
+struct OwnWork {
+    void *stream = nullptr;
+    uint64_t from = 0, to = 0;
+    static tile_status forward(void *user, tile_array *const *, tile_array *const *) {
+        const OwnWork *w = static_cast<OwnWork *>(user);
+        const tile_driver *driver;
+        void *context;
+        tile_status status = tile_driver_get(&driver);
+        if (status || driver->context_retain(&context, 0)) return TILE_E_DEVICE;
+        int result = driver->context_push(context);
+        if (!result) result = driver->copy(w->to, w->from, 3 * sizeof(double), w->stream);
+        if (driver->context_pop(&context) || driver->context_release(0)) return TILE_E_DEVICE;
+        return result ? TILE_E_DEVICE : TILE_OK;
+    }
+};
+
+TEST_F(CudaGraphTest, WorkOfTheCallersComesInOrder) {
+    x = active({1, 2, 3});
+    y = zeros(3);
+    tile_array *z = zeros(3);
+    OwnWork work;
+    ASSERT_EQ(TILE_OK, tile_cuda_stream(ctx, &work.stream));
+    ASSERT_EQ(TILE_OK, tile_cuda_array_data(y, &work.from));
+    ASSERT_EQ(TILE_OK, tile_cuda_array_data(z, &work.to));
+    ASSERT_EQ(TILE_OK, launch(square(), x, y));
+    tape_call call = {1, 1, &y, &z, OwnWork::forward, nullptr, &work};
+    ASSERT_EQ(TILE_OK, tape_record_call(record, &call)) << tile_last_error();
+    ASSERT_EQ(TILE_OK, launch(square_in_place(), z));
+    for (int k = 0; k < 4; k++) {
+        write(x, {1, 2, 3.0 + k});
+        ASSERT_EQ(TILE_OK, tape_replay(record)) << tile_last_error();
+        EXPECT_EQ(Reals({1, 16, std::pow(3.0 + k, 4)}), read(z));
+    }
 }
 
 /* Random numbers: the fake's say what was asked for. */

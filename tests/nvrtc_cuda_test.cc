@@ -132,7 +132,7 @@ TEST(NvrtcTest, NamesLineAndOpOfAnError) {
     tile_cubin cubin;
     EXPECT_EQ(TILE_E_DEVICE, tile_nvrtc_compile("static __device__ int one() { return 1; }\n"
                                                 "    const float v5 = add_f32(v3, v4);\n",
-                                                "sm_90", &cubin));
+                                                "source", "sm_90", &cubin));
     const std::string said = tile_last_error();
     EXPECT_EQ(0u, said.find("NVRTC: line 2: error: ")) << said;
     EXPECT_NE(std::string::npos, said.find(": const float v5 = add_f32(v3, v4);")) << said;
