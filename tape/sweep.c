@@ -41,7 +41,7 @@ static tile_status take_adjoints(tape *t) {
         if (grad) TILE_TRY(tile_storage_will_write(grad, (tile_range){0, (int64_t)grad->bytes}));
         if (u->direct) {
             u->adjoint = tile_buffer_hold(grad->buffer);
-        } else if (u->wanted) {
+        } else if (u->turned ? u->apart : u->wanted) {
             TILE_TRY(tile_buffer_create(t->ctx, tape_adjoint_bytes(u->storage), &u->adjoint));
         }
     }
@@ -66,14 +66,29 @@ static tape_elements one_of(const tape_elements *like) {
     return e;
 }
 
-static void plant_seeds(tape *t, int count, tile_array *const *array, tile_array *const *seed) {
-    for (int k = 0; k < count; k++) {
-        tape_use *u = tape_find_use(t, array[k]->storage);
-        if (u && !u->direct) tape_fill_zero(u->adjoint);
+/* The first seed of a storage is all there is; what it does not cover is zero. true: it does. */
+static bool begin_adjoint(tape_use *u, const tile_array *a, const tile_array *seed) {
+    if (seed && tile_array_is_whole(a) && !tile_holds_half(a->dtype)) {
+        const tape_elements to = tape_adjoint_of(u, a), from = tape_elements_of(seed);
+        tile_copy_strided(a->dtype, a->shape, to.at, to.stride, from.at, from.stride);
+        return true;
     }
+    tape_fill_zero(u->adjoint);
+    return false;
+}
+
+static bool is_first(int k, tile_array *const *array) {
+    for (int j = 0; j < k; j++)
+        if (array[j]->storage == array[k]->storage) return false;
+    return true;
+}
+
+static void plant_seeds(tape *t, int count, tile_array *const *array, tile_array *const *seed) {
     for (int k = 0; k < count; k++) {
         const tile_array *a = array[k];
         tape_use *u = tape_find_use(t, a->storage);
+        if (u && !u->direct && is_first(k, array) && begin_adjoint(u, a, seed ? seed[k] : NULL))
+            continue;
         tape_elements to = u ? tape_adjoint_of(u, a) : gradient_of(a);
         if (to.at) tape_add_elements(a->shape, to, seed ? tape_elements_of(seed[k]) : one_of(&to));
     }
@@ -87,6 +102,12 @@ static tile_status sweep_launch(tape_record *r) {
         if (r->skip >> i & 1u) continue;
         tape_bind_step(r, &r->sweep->step[i], &bound);
         TILE_TRY(tile_execute(r->sweep->step[i].exe, &bound));
+    }
+    for (int k = 0; k < r->count; k++) {
+        if (!(r->turn >> k & 1u)) continue;
+        tape_use *u = r->operand[k].use;
+        tile_buffer_release(u->adjoint);
+        u->adjoint = tile_buffer_hold(u->storage->grad->buffer);
     }
     return TILE_OK;
 }
@@ -118,7 +139,7 @@ static tile_status sweep_record(tape *t, tape_record *r) {
 /* The rest of the requested gradients: what is left at the first version is added. */
 static void add_gradients(tape *t) {
     for (tape_use *u = t->uses; u; u = u->next) {
-        if (!u->storage->grad || u->direct || !u->planned || !u->wanted) continue;
+        if (!u->storage->grad || u->direct || u->turned || !u->planned || !u->wanted) continue;
         const tile_array all = tape_whole(u->storage);
         for (int k = 0; k < tile_array_part_count(&all); k++) {
             tile_array part = tile_array_part(&all, k);
@@ -142,7 +163,7 @@ static tile_status sweep(tape *t, int count, tile_array *const *array, tile_arra
         const tile_status status = sweep_record(t, t->record[i]);
         if (!status) continue;
         for (tape_use *u = t->uses; u; u = u->next)
-            if (u->direct && u->wanted) u->storage->grad_invalid = true;
+            if ((u->direct || u->turned) && u->wanted) u->storage->grad_invalid = true;
         return status;
     }
     add_gradients(t);
