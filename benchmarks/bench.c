@@ -30,7 +30,8 @@ bench_options bench_parse(int argc, char **argv) {
         } else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc) {
             options.only = argv[++i];
         } else {
-            fprintf(stderr, "usage: %s [--quick] [--rounds N] [--threads N] [--only TEXT]\n", argv[0]);
+            fprintf(stderr, "usage: %s [--quick] [--rounds N] [--threads N] [--only TEXT]\n",
+                    argv[0]);
             exit(strcmp(argv[i], "--help") == 0 ? 0 : 2);
         }
     }

@@ -67,8 +67,8 @@ static tile_kernel *build(tile_context *ctx) {
     const tile_param Ls = tile_array_param(b, "L", TILE_F64, 3);
     const tile_param loss = tile_array_param(b, "loss", TILE_F64, 1);
     const tile_offset at = TILE_AT(tile_int(b, 0), tile_block_start(b, 0, POINTS));
-    const tile x = tile_reshape(tile_load(points, TILE_SHAPE(D, POINTS), at),
-                                TILE_SHAPE(1, D, POINTS));
+    const tile x =
+        tile_reshape(tile_load(points, TILE_SHAPE(D, POINTS), at), TILE_SHAPE(1, D, POINTS));
     const tile mean = tile_load(means, TILE_SHAPE(K, D), TILE_AT_ZERO);
     const tile log_q = tile_load(log_qs, TILE_SHAPE(K, D), TILE_AT_ZERO);
     const tile L = tile_load(Ls, TILE_SHAPE(K, D, D), TILE_AT_ZERO);

@@ -79,7 +79,8 @@ int tile_pool_class(size_t bytes, size_t *capacity) {
 
 static void buffer_free(tile_buffer *buffer) {
     if (buffer->block)
-        MARK_ALIVE(buffer->block, buffer->capacity + (size_t)((char *)buffer->data - (char *)buffer->block));
+        MARK_ALIVE(buffer->block,
+                   buffer->capacity + (size_t)((char *)buffer->data - (char *)buffer->block));
     free(buffer->block);
     free(buffer);
 }
@@ -178,8 +179,8 @@ static tile_buffer *buffer_new(tile_context *ctx, size_t capacity) {
         block = aligned_alloc(64, capacity + shift);
     }
     if (buffer && block) {
-        *buffer = (tile_buffer){
-            .ctx = ctx, .data = block + shift, .block = block, .capacity = capacity};
+        *buffer =
+            (tile_buffer){.ctx = ctx, .data = block + shift, .block = block, .capacity = capacity};
         MARK_DEAD(block, shift);
         return buffer;
     }

@@ -126,8 +126,8 @@ static void write_folds(tile_text *to, const char *name, const char *type) {
             "    fold[0] = fold_%s_%s(fold[0], fold[1]);\n"
             "    return fold[0];\n}\n",
             type, fold[f].name, name, type, type, fold[f].formula, type, fold[f].name, name, type,
-            type, fold[f].first, fold[f].name, name, fold[f].name, name, fold[f].name, name, fold[f].name, name,
-            fold[f].name, name, fold[f].name, name, fold[f].name, name);
+            type, fold[f].first, fold[f].name, name, fold[f].name, name, fold[f].name, name,
+            fold[f].name, name, fold[f].name, name, fold[f].name, name, fold[f].name, name);
 }
 
 tile_status tile_native_write_groups(tile_native_writer *w) {

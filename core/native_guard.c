@@ -18,8 +18,8 @@ bool tile_native_is_guarded(const tile_op *op) {
 
 /* Of reals alone: the elements of anything else are never NaN. */
 bool tile_native_shows_nan(const tile_op *op) {
-    static const char *const names[] = {"add", "sub",  "mul", "div", "guarded_mul", "guarded_div",
-                                        "neg", "sqrt", NULL};
+    static const char *const names[] = {"add",         "sub", "mul",  "div", "guarded_mul",
+                                        "guarded_div", "neg", "sqrt", NULL};
     return op->kind == TILE_OP_ELEMENTWISE && is_one_of(op, names);
 }
 

@@ -217,8 +217,8 @@ void tile_stage_operands(tile_stage_writer *b, tile_native_base base, const tile
             tile_stage_operand(b, first, &in, phase, operand);
         else
             tile_stage_operand(b, base, &item->in[k], phase, operand);
-        length += snprintf(to + length, (size_t)(TILE_EXPRESSION - length), "%s%s%s",
-                           k ? ", " : "", negative && k == 1 ? "-" : "", operand);
+        length += snprintf(to + length, (size_t)(TILE_EXPRESSION - length), "%s%s%s", k ? ", " : "",
+                           negative && k == 1 ? "-" : "", operand);
     }
     if (length >= TILE_EXPRESSION) tile_stage_fail(b, TILE_E_STATE);
 }

@@ -294,7 +294,7 @@ static void write_lines(tile_stage_writer *b, tile_text *out) {
 
 /* "before type between saved_7 after" for each write that is saved. */
 static bool write_saved(const tile_stage_writer *b, tile_text *out, const char *before, bool typed,
-                       const char *between, const char *after) {
+                        const char *between, const char *after) {
     bool some = false;
     for (int32_t k = 0; k < b->rows->op_count && b->stage == b->plan->stage_count - 1; k++) {
         if (!b->rows->op[k].writes || !is_saved(b, k)) continue;
@@ -327,9 +327,10 @@ static void write_head(tile_stage_writer *b, tile_text *out) {
     for (int32_t k = 0; k < s->tap_count; k++) {
         const tile_native_tap *t = &b->plan->tap[s->tap + k];
         const char *type = tile_native_type(tile_stage_dtype(b, t->item));
-        tile_text_add(
-            out, "    %s *const kept_%d = (%s *)c->ring[%d] + begin; /* %%%d, row %lld */\n",
-            type, (int)k, type, (int)k, (int)b->rows->item[t->item].value, (long long)t->row);
+        tile_text_add(out,
+                      "    %s *const kept_%d = (%s *)c->ring[%d] + begin; /* %%%d, row %lld */\n",
+                      type, (int)k, type, (int)k, (int)b->rows->item[t->item].value,
+                      (long long)t->row);
     }
     for (int32_t k = 0; k < s->iota_count; k++)
         tile_text_add(out, "    const uint64_t start_%d = (uint64_t)c->start[%d]%s;\n", (int)k,
@@ -398,7 +399,8 @@ static void write_again(tile_stage_writer *b, tile_text *out) {
                   "            if (!stage_%d(c, begin, n, 0%s)) continue;\n",
                   k, names);
     write_restore(b, out);
-    tile_text_add(out, "        }\n        (void)stage_%d(c, begin, n, 1%s);\n    }\n}\n", k, names);
+    tile_text_add(out, "        }\n        (void)stage_%d(c, begin, n, 1%s);\n    }\n}\n", k,
+                  names);
     if (saved.failed) tile_stage_fail(b, TILE_E_MEMORY);
     tile_text_clear(&saved);
 }
@@ -468,7 +470,8 @@ tile_status tile_native_write_stages(tile_native_writer *w) {
                            .several = tile_alloc(items),
                            .seen = tile_alloc(items),
                            .flats = tile_alloc((size_t)rows->flat_count + 1)};
-    if (!b.phase || !b.called || !b.array || !b.several || !b.seen || !b.flats) b.status = TILE_E_MEMORY;
+    if (!b.phase || !b.called || !b.array || !b.several || !b.seen || !b.flats)
+        b.status = TILE_E_MEMORY;
     for (int32_t k = 0; k < rows->item_count && !b.status; k++)
         for (int32_t j = rows->item[k].next; j >= 0 && rows->item[k].kind == TILE_ROW_STRIP;
              j = rows->item[j].next)

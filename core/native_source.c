@@ -142,19 +142,20 @@ static void write_head(const tile_program *p, tile_text *out) {
     tile_text_add(out, "\n#define TILE_LANE_FN static inline\n#define bool _Bool\n"
                        "#define memcpy __builtin_memcpy\n");
     for (int k = 0; half_lines[k]; k++) tile_text_add(out, "%s\n", half_lines[k]);
-    tile_text_add(out, "\nenum { TILE_BLOCK = 256 }; /* elements of a piece between calls */\n"
-                       "enum { TILE_SAVED = 1024 }; /* elements that are tried at a time */\n"
-                       "#if defined(__clang__)\n"
-                       "#define TILE_INDEPENDENT "
-                       "_Pragma(\"clang loop vectorize(assume_safety)\")\n"
-                       "#else\n"
-                       "/* Joining the conditions of guarded products makes vector code slow, and a call\n"
-                       " * that copies a few elements is. */\n"
-                       "#pragma GCC optimize(\"no-thread-jumps\", "
-                       "\"no-tree-loop-distribute-patterns\")\n"
-                       "/* Two vectors a turn: pointers that have no register are fetched once. */\n"
-                       "#define TILE_INDEPENDENT _Pragma(\"GCC ivdep\") _Pragma(\"GCC unroll 2\")\n"
-                       "#endif\n\n");
+    tile_text_add(
+        out, "\nenum { TILE_BLOCK = 256 }; /* elements of a piece between calls */\n"
+             "enum { TILE_SAVED = 1024 }; /* elements that are tried at a time */\n"
+             "#if defined(__clang__)\n"
+             "#define TILE_INDEPENDENT "
+             "_Pragma(\"clang loop vectorize(assume_safety)\")\n"
+             "#else\n"
+             "/* Joining the conditions of guarded products makes vector code slow, and a call\n"
+             " * that copies a few elements is. */\n"
+             "#pragma GCC optimize(\"no-thread-jumps\", "
+             "\"no-tree-loop-distribute-patterns\")\n"
+             "/* Two vectors a turn: pointers that have no register are fetched once. */\n"
+             "#define TILE_INDEPENDENT _Pragma(\"GCC ivdep\") _Pragma(\"GCC unroll 2\")\n"
+             "#endif\n\n");
 }
 
 static tile_status write_source(tile_native_writer *w) {
