@@ -31,7 +31,8 @@ typedef struct reach {
     bool direct;               /* the inside of such a row runs in place */
     rim *left, *right;
     int32_t left_count, right_count;
-    int64_t rim; /* elements of a rim: what leaves the stores of kept rows aligned */
+    int64_t rim;      /* elements of a rim: what leaves the stores of kept rows aligned */
+    int64_t from, to; /* where the part between overlapping rims may begin */
 } reach;
 
 /* Rows of a kept value in a thread's memory. */
@@ -209,6 +210,19 @@ static void find_starts(walker *w, const tile_native_loop *s, int64_t row) {
     }
 }
 
+/* How much further left the part between overlapping rims begins so that what a row writes begins
+ * on a cache line: rows need not. */
+static int64_t find_shift(const walker *w, const tile_native_loop *s, const reach *r) {
+    for (int32_t k = s->line; k < s->line + s->line_count; k++) {
+        if (!w->plan->line[k].writes || w->plan->line[k].single) continue;
+        const size_t size = size_of(w->plan, &w->plan->line[k]);
+        const uintptr_t at = (uintptr_t)w->line[k] + (uintptr_t)r->to * size;
+        const int64_t over = (int64_t)(at % TILE_LINE / size);
+        return over <= r->to - r->from ? over : 0;
+    }
+    return 0;
+}
+
 static void run_row(walker *w, int32_t stage, int64_t row) {
     const tile_native_loop *s = &w->plan->stage[stage];
     const reach *r = &w->reach[stage];
@@ -227,7 +241,8 @@ static void run_row(walker *w, int32_t stage, int64_t row) {
         w->line[k] = (char *)(w->lies[k].base + (intptr_t)(row * w->lies[k].row_step));
     fill_rims(w, r->left, r->left_count);
     fill_rims(w, r->right, r->right_count);
-    call(w, stage, r->first, r->last);
+    const int64_t shift = r->from < r->to ? find_shift(w, s, r) : 0;
+    call(w, stage, r->first - shift, r->last - shift);
     if (r->first > begin) run_rim(w, stage, r->left, r->left_count, begin);
     if (r->last < end) run_rim(w, stage, r->right, r->right_count, end - r->rim);
 }
@@ -289,7 +304,9 @@ static bool overlap_rims(const walker *w, const tile_native_loop *s, int64_t beg
     const int64_t spare = (r->last - r->first) % RIM, left = r->first - begin;
     if (left + (end - r->last) + spare > 2 * RIM) return false;
     const int64_t n = r->last - r->first - spare;
-    r->first += tile_between(RIM - left, 0, spare);
+    r->from = tile_between(end - RIM - n, r->first, r->first + spare);
+    r->to = r->first + tile_between(RIM - left, 0, spare);
+    r->first = r->to;
     r->last = r->first + n;
     r->rim = RIM;
     return true;
