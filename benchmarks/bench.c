@@ -9,6 +9,8 @@
 #include <string.h>
 #include <time.h>
 
+static clockid_t bench_clock = CLOCK_MONOTONIC;
+
 /* The number after argument i, at least 1 and at most most. */
 static int number_after(int argc, char **argv, int i, int most) {
     const int value = i + 1 < argc ? atoi(argv[i + 1]) : 0;
@@ -27,10 +29,14 @@ bench_options bench_parse(int argc, char **argv) {
             options.rounds = number_after(argc, argv, i++, BENCH_ROUNDS_MAX);
         } else if (strcmp(argv[i], "--threads") == 0) {
             options.threads_min = options.threads_max = number_after(argc, argv, i++, 1024);
+        } else if (strcmp(argv[i], "--cpu") == 0) {
+            bench_clock = CLOCK_PROCESS_CPUTIME_ID;
+            options.threads_max = 1;
         } else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc) {
             options.only = argv[++i];
         } else {
-            fprintf(stderr, "usage: %s [--quick] [--rounds N] [--threads N] [--only TEXT]\n",
+            fprintf(stderr,
+                    "usage: %s [--quick] [--rounds N] [--threads N] [--cpu] [--only TEXT]\n",
                     argv[0]);
             exit(strcmp(argv[i], "--help") == 0 ? 0 : 2);
         }
@@ -46,7 +52,7 @@ bool bench_wants(const bench_options *options, const bench_title *title) {
 
 double bench_now(void) {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(bench_clock, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 

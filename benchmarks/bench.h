@@ -39,8 +39,9 @@ typedef struct bench_options {
     const char *only; /* NULL: everything */
 } bench_options;
 
-/* Reads --rounds N, --threads N (default: 1, then 2), --only TEXT and --quick; prints a usage line
- * and ends the program for anything else. */
+/* Reads --rounds N, --threads N (default: 1, then 2), --cpu (one thread, by processor time: where
+ * others use the machine), --only TEXT and --quick; prints a usage line and ends the program for
+ * anything else. */
 bench_options bench_parse(int argc, char **argv);
 
 /* Whether "NAME WHAT GRID" has the text of --only in it. */

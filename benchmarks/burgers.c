@@ -9,7 +9,7 @@
 #include "benchmarks/burgers_hand.h"
 #include "benchmarks/burgers_kernel.h"
 
-enum { BUFFERS = 3, STATES_MAX = 128, COMPONENTS = 2 };
+enum { BUFFERS = 2, STATES_MAX = 128, COMPONENTS = 2 };
 
 static const float A = 0.2f, B = 0.1f; /* of burgers_hand.h */
 

@@ -48,6 +48,14 @@ size_t tile_native_bytes(const tile_native *native, int threads);
 /* Runs the launch as rows unless it cannot be: then false, and nothing has happened. */
 bool tile_native_run(const tile_run_state *run, const tile_native *native, char *memory);
 
+/* Copies (native_copy.c) */
+
+/* Elements [low, high) of a row, padding where there are none; those of them that are there. */
+void tile_native_copy_in(const tile_row_lie *l, const tile_row_window *window, int64_t low,
+                         int64_t high, char *to);
+void tile_native_copy_out(const tile_row_lie *l, size_t size, int64_t low, int64_t high,
+                          const char *from);
+
 /* The cache of objects (native_cache.c) */
 
 enum { TILE_NATIVE_PATH = 1024, TILE_NATIVE_WHY = 256 };

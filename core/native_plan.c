@@ -164,17 +164,19 @@ static void fold(planner *b, int32_t number) {
             fold(b, item->in[i].item);
 }
 
-/* What a stage would compute at two places. */
+/* What a stage would compute at two places: what others are made of first, for what is cheap once
+ * that is kept. */
 static void keep_conflicts(planner *b) {
     for (int32_t s = 0; s < b->plan->stage_count; s++) {
         if (tile_native_find_places(b->plan, s)) continue;
-        for (int32_t k = 0; k < b->rows->item_count; k++)
-            if (b->plan->item[k].level >= 0)
-                continue;
-            else if (fold_cost(b, k) <= FOLD_COST)
-                fold(b, k);
+        for (int32_t k = 0; k < b->rows->op_count; k++) {
+            const int32_t number = tile_native_made(b->rows, k);
+            if (number < 0 || b->plan->item[number].level >= 0) continue;
+            if (fold_cost(b, number) <= FOLD_COST)
+                fold(b, number);
             else
-                keep(b, k);
+                keep(b, number);
+        }
         return; /* levels are to be found again */
     }
 }

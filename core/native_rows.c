@@ -161,7 +161,7 @@ static void write_writes(tile_stage_writer *b) {
         const tile_row_op *op = &b->rows->op[k];
         if (!op->writes) continue;
         const tile_row_operand in = tile_native_written(b->rows, op);
-        b->plain = true;
+        b->plain = b->tries;
         tile_stage_operand(b, tile_stage_base(b, -1), &in, b->phases - 1, operand);
         tile_text_add(b->out, "%sconst %s w%d = %s;\n", indent(b),
                       tile_native_type(tile_stage_dtype_read(b, &in)), (int)k, operand);
@@ -415,7 +415,7 @@ static void write_loops(tile_stage_writer *b, tile_text *loops) {
     s->line_count = s->tap_count = s->iota_count = 0;
     memset(b->flats, 0, (size_t)b->rows->flat_count);
     b->out = loops;
-    b->tried = false;
+    b->tried = b->plain = false;
     tile_stage_find_seen(b);
     if (b->blocks) write_blocks_begin(b);
     for (int32_t phase = 0; phase < b->phases && !b->status; phase++) {

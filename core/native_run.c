@@ -31,7 +31,8 @@ typedef struct reach {
     bool direct;               /* the inside of such a row runs in place */
     rim *left, *right;
     int32_t left_count, right_count;
-    int64_t rim; /* elements of a rim: what leaves the stores of kept rows aligned */
+    int64_t rim;      /* elements of a rim: what leaves the stores of kept rows aligned */
+    int64_t from, to; /* where the part between overlapping rims may begin */
 } reach;
 
 /* Rows of a kept value in a thread's memory. */
@@ -123,42 +124,6 @@ size_t tile_native_bytes(const tile_native *native, int threads) {
     return shared_bytes(plan) + (size_t)threads * thread_bytes(plan);
 }
 
-/* Copies */
-
-static void copy(char *to, int64_t to_step, const char *from, int64_t from_step, size_t size,
-                 int64_t n) {
-    if (to_step == (int64_t)size && from_step == (int64_t)size)
-        memcpy(to, from, (size_t)n * size);
-    else
-        for (int64_t i = 0; i < n; i++) memcpy(to + i * to_step, from + i * from_step, size);
-}
-
-/* Elements [low, high) of a row, padding where there are none. */
-static void copy_in(const tile_row_lie *l, const tile_row_window *window, int64_t low, int64_t high,
-                    char *to) {
-    const int64_t size = (int64_t)window->size;
-    int64_t first = high, last = high;
-    if (l->at) {
-        first = tile_between(l->x_low, low, high);
-        last = tile_between(l->x_high, first, high);
-    }
-    tile_fill_elements(to, &window->pad, window->size, first - low);
-    if (last > first)
-        copy(to + (first - low) * size, size, l->at + first * l->step, l->step, window->size,
-             last - first);
-    tile_fill_elements(to + (last - low) * size, &window->pad, window->size, high - last);
-}
-
-static void copy_out(const tile_row_lie *l, size_t size, int64_t low, int64_t high,
-                     const char *from) {
-    if (!l->at) return;
-    const int64_t first = tile_between(l->x_low, low, high),
-                  last = tile_between(l->x_high, first, high);
-    if (last > first)
-        copy(l->at + first * l->step, l->step, from + (first - low) * (int64_t)size, (int64_t)size,
-             size, last - first);
-}
-
 /* Pieces of a row */
 
 static bool lies_within(const tile_row_lie *l, size_t size, int64_t low, int64_t high) {
@@ -175,7 +140,7 @@ static char *line_at(const walker *w, int32_t number, int64_t begin, int64_t end
     if (lies_within(l, window->size, low, high)) return l->at;
     char *to = *copies;
     *copies += copy_bytes(w->plan, line);
-    if (!line->writes || line->adds) copy_in(l, window, low, high, to);
+    if (!line->writes || line->adds) tile_native_copy_in(l, window, low, high, to);
     return to - low * (int64_t)window->size;
 }
 
@@ -184,7 +149,7 @@ static void write_back(const walker *w, const tile_native_loop *s, int64_t begin
     for (int32_t k = s->line; k < s->line + s->line_count; k++) {
         const size_t size = size_of(w->plan, &w->plan->line[k]);
         if (!w->plan->line[k].writes || lies_within(&w->lies[k], size, begin, end)) continue;
-        copy_out(&w->lies[k], size, begin, end, w->line[k] + begin * (int64_t)size);
+        tile_native_copy_out(&w->lies[k], size, begin, end, w->line[k] + begin * (int64_t)size);
     }
 }
 
@@ -245,6 +210,19 @@ static void find_starts(walker *w, const tile_native_loop *s, int64_t row) {
     }
 }
 
+/* How much further left the part between overlapping rims begins so that what a row writes begins
+ * on a cache line: rows need not. */
+static int64_t find_shift(const walker *w, const tile_native_loop *s, const reach *r) {
+    for (int32_t k = s->line; k < s->line + s->line_count; k++) {
+        if (!w->plan->line[k].writes || w->plan->line[k].single) continue;
+        const size_t size = size_of(w->plan, &w->plan->line[k]);
+        const uintptr_t at = (uintptr_t)w->line[k] + (uintptr_t)r->to * size;
+        const int64_t over = (int64_t)(at % TILE_LINE / size);
+        return over <= r->to - r->from ? over : 0;
+    }
+    return 0;
+}
+
 static void run_row(walker *w, int32_t stage, int64_t row) {
     const tile_native_loop *s = &w->plan->stage[stage];
     const reach *r = &w->reach[stage];
@@ -263,7 +241,8 @@ static void run_row(walker *w, int32_t stage, int64_t row) {
         w->line[k] = (char *)(w->lies[k].base + (intptr_t)(row * w->lies[k].row_step));
     fill_rims(w, r->left, r->left_count);
     fill_rims(w, r->right, r->right_count);
-    call(w, stage, r->first, r->last);
+    const int64_t shift = r->from < r->to ? find_shift(w, s, r) : 0;
+    call(w, stage, r->first - shift, r->last - shift);
     if (r->first > begin) run_rim(w, stage, r->left, r->left_count, begin);
     if (r->last < end) run_rim(w, stage, r->right, r->right_count, end - r->rim);
 }
@@ -316,8 +295,8 @@ static void begin_rim(const walker *w, int32_t line, bool left, rim *r) {
                        RIM);
 }
 
-/* Where elements may be computed twice, rims of fixed length take in some of the inside, so that all
- * three parts are whole vectors. */
+/* Where elements may be computed twice, rims of fixed length take in some of the inside, so that
+ * all three parts are whole vectors. */
 static bool overlap_rims(const walker *w, const tile_native_loop *s, int64_t begin, int64_t end,
                          reach *r) {
     const bool last = s == &w->plan->stage[w->plan->stage_count - 1];
@@ -325,7 +304,9 @@ static bool overlap_rims(const walker *w, const tile_native_loop *s, int64_t beg
     const int64_t spare = (r->last - r->first) % RIM, left = r->first - begin;
     if (left + (end - r->last) + spare > 2 * RIM) return false;
     const int64_t n = r->last - r->first - spare;
-    r->first += tile_between(RIM - left, 0, spare);
+    r->from = tile_between(end - RIM - n, r->first, r->first + spare);
+    r->to = r->first + tile_between(RIM - left, 0, spare);
+    r->first = r->to;
     r->last = r->first + n;
     r->rim = RIM;
     return true;

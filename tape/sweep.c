@@ -42,7 +42,7 @@ static tile_status take_adjoints(tape *t) {
         if (grad) TILE_TRY(tile_storage_will_write(grad, (tile_range){0, (int64_t)grad->bytes}));
         if (u->direct) {
             u->adjoint = tile_buffer_hold(grad->buffer);
-        } else if (u->wanted) {
+        } else if (u->turned ? u->apart : u->wanted) {
             TILE_TRY(tile_buffer_create(t->ctx, tape_adjoint_bytes(u->storage), &u->adjoint));
         }
     }
@@ -85,19 +85,34 @@ static tile_status need_ones(tape *t) {
     return status;
 }
 
+static bool is_first(int k, tile_array *const *array) {
+    for (int j = 0; j < k; j++)
+        if (array[j]->storage == array[k]->storage) return false;
+    return true;
+}
+
+/* A seed that covers its storage is all there is so far. */
+static bool begins(int k, tile_array *const *array, tile_array *const *seed) {
+    return seed && is_first(k, array) && tile_array_is_whole(array[k]) &&
+           !tile_holds_half(array[k]->dtype);
+}
+
+static tile_status plant_seed(tape *t, int k, tile_array *const *array, tile_array *const *seed) {
+    const tile_array *a = array[k];
+    const tape_use *u = tape_find_use(t, a->storage);
+    const tape_elements to = u ? tape_adjoint_of(u, a) : gradient_of(a);
+    if (!to.at) return TILE_OK;
+    const tape_elements from = seed ? tape_elements_of(seed[k]) : one_of(t, &to);
+    if (u && !u->direct) {
+        if (begins(k, array, seed)) return tape_copy_elements(t->ctx, a->shape, to, from);
+        if (is_first(k, array)) TILE_TRY(tape_fill_zero(u->adjoint));
+    }
+    return tape_add_elements(t->ctx, a->shape, to, from);
+}
+
 static tile_status plant_seeds(tape *t, int count, tile_array *const *array,
                                tile_array *const *seed) {
-    for (int k = 0; k < count; k++) {
-        tape_use *u = tape_find_use(t, array[k]->storage);
-        if (u && !u->direct) TILE_TRY(tape_fill_zero(u->adjoint));
-    }
-    for (int k = 0; k < count; k++) {
-        const tile_array *a = array[k];
-        tape_use *u = tape_find_use(t, a->storage);
-        tape_elements to = u ? tape_adjoint_of(u, a) : gradient_of(a);
-        const tape_elements from = seed ? tape_elements_of(seed[k]) : one_of(t, &to);
-        if (to.at) TILE_TRY(tape_add_elements(t->ctx, a->shape, to, from));
-    }
+    for (int k = 0; k < count; k++) TILE_TRY(plant_seed(t, k, array, seed));
     return TILE_OK;
 }
 
@@ -109,6 +124,12 @@ static tile_status sweep_launch(tape_record *r) {
         if (r->skip >> i & 1u) continue;
         tape_bind_step(r, &r->sweep->step[i], &bound);
         TILE_TRY(tile_execute(r->sweep->step[i].exe, &bound));
+    }
+    for (int k = 0; k < r->count; k++) {
+        if (!(r->turn >> k & 1u)) continue;
+        tape_use *u = r->operand[k].use;
+        tile_buffer_release(u->adjoint);
+        u->adjoint = tile_buffer_hold(u->storage->grad->buffer);
     }
     return TILE_OK;
 }
@@ -136,7 +157,7 @@ static tile_status sweep_record(tape *t, tape_record *r) {
 /* The rest of the requested gradients: what is left at the first version is added. */
 static tile_status add_gradients(tape *t) {
     for (tape_use *u = t->uses; u; u = u->next) {
-        if (!u->storage->grad || u->direct || !u->planned || !u->wanted) continue;
+        if (!u->storage->grad || u->direct || u->turned || !u->planned || !u->wanted) continue;
         const tile_array all = tape_whole(u->storage);
         for (int k = 0; k < tile_array_part_count(&all); k++) {
             tile_array part = tile_array_part(&all, k);
@@ -161,7 +182,7 @@ static tile_status run_sweep(tape *t, int count, tile_array *const *array,
 static void mark_invalid(const tape *t, int count, tile_array *const *array) {
     const bool remote = tile_is_remote(t->ctx); /* sums into the others may have failed too */
     for (tape_use *u = t->uses; u; u = u->next)
-        if (u->wanted && (u->direct || (remote && u->planned))) u->storage->grad_invalid = true;
+        if (u->wanted && (u->direct || u->turned || (remote && u->planned))) u->storage->grad_invalid = true;
     for (int k = 0; k < count && remote; k++) array[k]->storage->grad_invalid = true;
 }
 

@@ -6,8 +6,20 @@
 
 static void start_uses(tape *t) {
     for (tape_use *u = t->uses; u; u = u->next) {
+        u->retained = u->turned = u->apart = false;
+        u->first = NULL;
+    }
+    for (int32_t i = t->count - 1; i >= 0; i--) {
+        const tape_record *r = t->record[i];
+        for (int k = 0; k < r->count; k++) {
+            if (!r->operand[k].use) continue;
+            if (r->kind == TAPE_RETAIN) r->operand[k].use->retained = true;
+            if (r->operand[k].written || r->kind == TAPE_OUTSIDE) r->operand[k].use->first = r;
+        }
+    }
+    for (tape_use *u = t->uses; u; u = u->next) {
         const bool half = tile_holds_half(u->storage->dtype); /* summed in float32 */
-        u->direct = u->storage->grad && !half && !u->written && !u->outside;
+        u->direct = u->storage->grad && !half && !u->retained && !u->written && !u->outside;
         u->planned = u->direct;
         u->wanted = false;
     }
@@ -53,6 +65,24 @@ static void need_zero(tape_record *r, int k) {
     u->planned = true;
 }
 
+/* An adjoint that a record clears, the first that wrote the storage: what comes from the records
+ * ahead of it goes to the gradient at once. */
+static void turn(tape_record *r, int index, int k) {
+    tape_use *u = r->operand[k].use;
+    if (!u->storage->grad || tile_holds_half(u->storage->dtype)) return;
+    if (u->first != r || u->retained || r->foreign) return;
+    for (int j = 0; j < r->count; j++) {
+        if (r->operand[j].use != u) continue;
+        if (r->operand[j].read) return;
+        for (int i = index + 1; i < r->sweep->count; i++)
+            if (r->sweep->step[i].uses >> j & 1u) return;
+    }
+    r->turn |= (uint32_t)1 << k;
+    u->turned = u->planned = true;
+    u->apart = u->wanted;
+    u->wanted = false;
+}
+
 static void plan_step(tape_record *r, int index) {
     const tile_adjoint_step *step = &r->sweep->step[index];
     for (int k = 0; k < r->count; k++) {
@@ -66,6 +96,7 @@ static void plan_step(tape_record *r, int index) {
             } else if (tile_array_is_whole(r->operand[k].array) && stores_whole(r, k)) {
                 r->skip |= (uint32_t)1 << index;
                 u->planned = false;
+                turn(r, index, k);
             }
             continue;
         }
@@ -133,7 +164,7 @@ static void plan_outside(tape_record *r) {
 
 static tile_status plan_record(tape_record *r) {
     r->sweep = NULL;
-    r->zero = r->skip = 0;
+    r->zero = r->skip = r->turn = 0;
     switch (r->kind) {
     case TAPE_LAUNCH: return plan_launch(r);
     case TAPE_CALL: return plan_call(r);

@@ -44,11 +44,15 @@ struct tape_use {
     bool between;       /* so, and the tape used it again */
 
     /* During a reverse sweep. */
-    tile_buffer *adjoint; /* elements as in the storage, each of its wide dtype */
-    bool present;         /* false: the adjoint is zero and the buffer's content undefined */
-    bool planned;         /* present, as the plan of the sweep goes */
-    bool direct;          /* the adjoint is the gradient itself */
-    bool wanted;          /* some step touches it */
+    tile_buffer *adjoint;     /* elements as in the storage, each of its wide dtype */
+    bool present;             /* false: the adjoint is zero and the buffer's content undefined */
+    bool planned;             /* present, as the plan of the sweep goes */
+    bool direct;              /* the adjoint is the gradient itself */
+    bool wanted;              /* some step touches it */
+    bool retained;            /* somebody asks for the adjoint at some time */
+    const tape_record *first; /* that writes it */
+    bool turned; /* the adjoint becomes the gradient itself before the records ahead of the first */
+    bool apart;  /* and was wanted until then, in a buffer of its own */
 };
 
 typedef enum tape_kind { TAPE_LAUNCH, TAPE_CALL, TAPE_OUTSIDE, TAPE_RETAIN } tape_kind;
@@ -82,6 +86,7 @@ struct tape_record {
     const tile_adjoint_plan *sweep;
     uint32_t zero; /* operands whose adjoint is filled with zeros first */
     uint32_t skip; /* steps (bits) that need not run */
+    uint32_t turn; /* operands whose adjoint is the gradient itself from here on */
 };
 
 enum { TAPE_CHUNK = 1 << 16 };

@@ -5,6 +5,29 @@
 #include "core/array.h"
 #include "core/status.h"
 
+#include "ops/linalg/matmul_fast.h"
+
+static const tile_matmul_fast *fast(void) {
+#ifdef __x86_64__
+    if (__builtin_cpu_supports("avx512f")) return &tile_matmul_avx512;
+    if (__builtin_cpu_supports("avx2")) return &tile_matmul_avx2;
+#endif
+    return NULL;
+}
+
+static bool matmul_fast_f32(const float *a, const float *b, float *y, int64_t m, int64_t k,
+                            int64_t n) {
+    const tile_matmul_fast *f = fast();
+    return f && f->f32(a, b, y, m, k, n);
+}
+
+static bool matmul_fast_f64(const double *a, const double *b, double *y, int64_t m, int64_t k,
+                            int64_t n) {
+    const tile_matmul_fast *f = fast();
+    return f && f->f64(a, b, y, m, k, n);
+}
+
+#define TILE_MATMUL_FAST
 #define TILE_KERNEL_FILE "ops/linalg/linalg_kernel.inc"
 #include "core/for_each_dtype.inc"
 
