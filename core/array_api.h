@@ -25,7 +25,8 @@ typedef struct tile_context_options {
     size_t shared_bytes;    /* shared memory of a block; 0: 227 KiB, the most of a CUDA device */
     tile_executor executor; /* TILE_EXECUTOR_AUTO: TILE_EXECUTOR (auto, interpreter, native) may say
                                otherwise */
-    bool deterministic; /* the same bits from run to run on a device, too, where sums otherwise go in
+    bool
+        deterministic; /* the same bits from run to run on a device, too, where sums otherwise go in
                            the order in which its blocks come; the CPU always gives them */
 } tile_context_options;
 

@@ -92,8 +92,8 @@ static void write_dimension(tile_cuda_writer *w, const tile_node *n, int d, int 
                        "high%d = tile_cuda_high(low%d, %s, l.array[%d].extent[%d]);\n",
                        number, low, param, d, number, number, high, param, d);
     else if (nest < 0)
-        TILE_CUDA_LINE(w, "tile_span_at(&s%d, o%d_%d, &l.array[%d], %d, %s, %s);\n", number,
-                       number, d, param, d, low, high);
+        TILE_CUDA_LINE(w, "tile_span_at(&s%d, o%d_%d, &l.array[%d], %d, %s, %s);\n", number, number,
+                       d, param, d, low, high);
     else
         TILE_CUDA_LINE(w, "tile_span_along(&s%d, %d, %lld, o%d_%d, &l.array[%d], %d, %s, %s);\n",
                        number, nest, (long long)extent, number, d, param, d, low, high);
@@ -112,8 +112,8 @@ void tile_cuda_write_span(tile_cuda_writer *w, const tile_node *n) {
         write_dimension(w, n, d, along ? nest : -1, along ? shape.extent[nest] : 1);
         nest += along;
     }
-    TILE_CUDA_LINE(w, "%s%s *const p%d = (%s%s *)l.array[%d].%s + s%d.at;\n",
-                   reads ? "const " : "", type, number, reads ? "const " : "", type, (int)n->param,
+    TILE_CUDA_LINE(w, "%s%s *const p%d = (%s%s *)l.array[%d].%s + s%d.at;\n", reads ? "const " : "",
+                   type, number, reads ? "const " : "", type, (int)n->param,
                    reads ? "read" : "write", number);
     tile_cuda_write_attrs(w, n);
 }
@@ -146,8 +146,7 @@ void tile_cuda_write_lone(tile_cuda_writer *w, const tile_node *n) {
     if (n->op->element) {
         write_lone_source(w, n);
     } else {
-        for (int k = 0; k < n->n_in; k++)
-            tile_cuda_single(w, tile_node_in(w->p, n, k), operand[k]);
+        for (int k = 0; k < n->n_in; k++) tile_cuda_single(w, tile_node_in(w->p, n, k), operand[k]);
         tile_cuda_write_call_of(w, n, operand);
     }
     tile_cuda_place_lone(w, n->out);

@@ -20,8 +20,8 @@ typedef struct grower {
     const tile_program *p;
     tile_region *to; /* per region: the new order */
     const tile_region *from;
-    bool *done;       /* per node */
-    int32_t *pulled;  /* nodes that are put before the one that is tried */
+    bool *done;      /* per node */
+    int32_t *pulled; /* nodes that are put before the one that is tried */
     int32_t pulled_count;
     int32_t region;
     growing now;
@@ -159,8 +159,8 @@ static bool try_node(grower *g, int32_t node, growing *now) {
         const bool number = i >= tiles || (n->op->element && !n->op->access);
         /* Indices of a tile of several dimensions are read along one of them. */
         const bool indices = n->op->indexed && i == 0 && now->shape.rank != 1;
-        if (number ? !is_there(g, value) || (maker_of(g, value) >= 0 &&
-                                             is_inside(g, maker_of(g, value)))
+        if (number ? !is_there(g, value) ||
+                         (maker_of(g, value) >= 0 && is_inside(g, maker_of(g, value)))
                    : !try_operand(g, value, !indices, now))
             return false;
     }
@@ -294,8 +294,7 @@ static tile_status plan(grower *g, int32_t *alias, bool *unplaced) {
     for (int32_t v = 0; v < p->value_count; v++) alias[v] = g->o->view[v].base;
     tile_program ordered = *p;
     ordered.region = g->to;
-    return tile_plan_ordered(&ordered, g->o->group, alias, g->o->member, unplaced,
-                             &g->o->blocks);
+    return tile_plan_ordered(&ordered, g->o->group, alias, g->o->member, unplaced, &g->o->blocks);
 }
 
 tile_status tile_cuda_grow_groups(tile_cuda_order *order) {

@@ -88,8 +88,8 @@ bool tile_cuda_meet(const tile_cuda_order *b, const tile_cuda_effect *x,
                    (x->adds & y->reads) | (y->adds & x->reads);
     if (b->mode & TILE_CUDA_DETERMINISTIC) met |= x->adds & y->adds;
     if (met || !(b->mode & TILE_CUDA_MIXED)) return met != 0;
-    const bool only_adds = !(x->writes | x->reads | y->writes | y->reads) &&
-                           !(b->mode & TILE_CUDA_DETERMINISTIC);
+    const bool only_adds =
+        !(x->writes | x->reads | y->writes | y->reads) && !(b->mode & TILE_CUDA_DETERMINISTIC);
     return !only_adds && ((change_x && (y->reads | change_y)) || (change_y && x->reads));
 }
 
@@ -167,8 +167,7 @@ static tile_status order_all(tile_cuda_order *b) {
 
 tile_status tile_cuda_order_make(const tile_executable *exe, unsigned mode, const int8_t *same,
                                  tile_cuda_order *order) {
-    *order = (tile_cuda_order){
-        .p = &exe->program, .a = &exe->analysis, .mode = mode, .same = same};
+    *order = (tile_cuda_order){.p = &exe->program, .a = &exe->analysis, .mode = mode, .same = same};
     const tile_status status = order_all(order);
     if (status) tile_cuda_order_clear(order);
     return status;

@@ -284,11 +284,8 @@ tile_status tile_cuda_write(const tile_executable *exe, unsigned mode, const int
     tile_cuda_order order;
     *kernel = (tile_cuda_kernel){.families = 0};
     TILE_TRY(tile_cuda_order_make(exe, mode, same, &order));
-    tile_cuda_writer w = {.p = &exe->program,
-                          .plan = &order.blocks,
-                          .order = &order,
-                          .out = &body,
-                          .calls = &calls};
+    tile_cuda_writer w = {
+        .p = &exe->program, .plan = &order.blocks, .order = &order, .out = &body, .calls = &calls};
     write_body(&w);
     const tile_status status = finish(&w, kernel);
     tile_cuda_order_clear(&order);

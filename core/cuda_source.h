@@ -28,7 +28,7 @@ typedef struct tile_cuda_kernel {
     char name[TILE_CUDA_NAME]; /* of the __global__ function */
     uint64_t families;         /* bits of the op families whose lane functions it needs */
     size_t arena_bytes;        /* of a block */
-    int threads;               /* of a block: as many as have work; a block of any number is right */
+    int threads; /* of a block: as many as have work; a block of any number is right */
     tile_text text;
 } tile_cuda_kernel;
 
@@ -36,9 +36,10 @@ typedef struct tile_cuda_kernel {
  * threads runs a block of the grid. Tiles that several steps read lie in an arena, which is shared
  * memory where it is at most TILE_CUDA_SHARED_LEAST; a barrier stands between steps where the later
  * one meets what was touched since the last barrier. */
-tile_status tile_cuda_write(const tile_executable *exe, unsigned mode,
-                            const int8_t *same /* per parameter: the first that is the same array */,
-                            tile_cuda_kernel *kernel) TILE_MUST_USE;
+tile_status tile_cuda_write(
+    const tile_executable *exe, unsigned mode,
+    const int8_t *same /* per parameter: the first that is the same array */,
+    tile_cuda_kernel *kernel) TILE_MUST_USE;
 void tile_cuda_kernel_clear(tile_cuda_kernel *kernel);
 
 /* What stands before the kernels of a source: types, the lane functions of some families. */

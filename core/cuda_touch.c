@@ -67,6 +67,5 @@ void tile_cuda_begin(tile_cuda_writer *w) {
 
 void tile_cuda_fence(tile_cuda_writer *w) {
     const tile_cuda_touches *b = &w->before;
-    if (b->count || b->all || b->memory.reads || b->memory.writes || b->memory.adds)
-        put_barrier(w);
+    if (b->count || b->all || b->memory.reads || b->memory.writes || b->memory.adds) put_barrier(w);
 }

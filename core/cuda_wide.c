@@ -22,8 +22,7 @@ static int last_dimension(const tile_cuda_group *g, const tile_cuda_access *a) {
  */
 static int64_t phase_of(const tile_cuda_group *g, const tile_cuda_access *a) {
     const int d = last_dimension(g, a);
-    const tile_affine at =
-        tile_window_of_node(g->w->p, g->w->order->a, a->node).at[d];
+    const tile_affine at = tile_window_of_node(g->w->p, g->w->order->a, a->node).at[d];
     const int64_t begin = at.known ? at.constant : a->node->attrs.shift[d];
     return begin - floor_to(begin, g->width);
 }
@@ -128,9 +127,8 @@ void tile_cuda_write_wide_test(tile_cuda_group *g) {
         TILE_CUDA_LINE(w, "&& tile_is_aligned(p%d + %lld, %d)", number, first,
                        (int)(size_of(g, a->node) * (size_t)g->width));
         if (a->node->op->access == TILE_ACCESS_LOAD)
-            tile_text_add(w->out,
-                          " && o%d_%d >= %lld && o%d_%d <= l.array[%d].extent[%d] - %lld", number,
-                          d, -first, number, d, (int)a->node->param, d, last);
+            tile_text_add(w->out, " && o%d_%d >= %lld && o%d_%d <= l.array[%d].extent[%d] - %lld",
+                          number, d, -first, number, d, (int)a->node->param, d, last);
     }
     w->depth--;
     tile_text_add(w->out, ";\n");
@@ -203,8 +201,8 @@ static void write_reads(tile_cuda_group *g) {
         const tile_node *n = g->strip[k].node;
         write_arena_reads(g, n);
         if (n->n_out && w->order->placed[n->out])
-            TILE_CUDA_LINE(w, "tile_pack<%s, %d> y%d;\n",
-                           tile_cuda_type(w->p->value[n->out].dtype), g->width, (int)n->out);
+            TILE_CUDA_LINE(w, "tile_pack<%s, %d> y%d;\n", tile_cuda_type(w->p->value[n->out].dtype),
+                           g->width, (int)n->out);
     }
 }
 

@@ -158,8 +158,8 @@ struct tile_executable {
     int64_t runs_by_rows; /* launches that ran as rows; for tests */
     tile_native *native;  /* NULL: not asked for yet */
     tile_device_kernel device_kernel[TILE_DEVICE_KERNELS];
-    char *argument;       /* of a launch by the device */
-    double work_ns;       /* estimate of what was launched so far */
+    char *argument; /* of a launch by the device */
+    double work_ns; /* estimate of what was launched so far */
     int64_t launches;
 };
 

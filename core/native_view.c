@@ -112,7 +112,8 @@ static void find_plain_uses(const tile_program *p, const tile_analysis *a, const
     for (int32_t k = a->order_count - 1; k >= 0; k--) {
         const tile_node *n = &p->node[a->order[k]];
         const bool made = n->n_out != 1 || view[n->out].base == n->out || plain[n->out];
-        if (n->op->kind == TILE_OP_ELEMENTWISE || !made || (direct && direct[a->order[k]])) continue;
+        if (n->op->kind == TILE_OP_ELEMENTWISE || !made || (direct && direct[a->order[k]]))
+            continue;
         for (int32_t i = 0; i < n->n_in; i++) plain[tile_node_in(p, n, i)] = true;
     }
 }

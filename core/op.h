@@ -76,13 +76,13 @@ struct tile_op {
     const char *name;
     tile_op_class kind;
     tile_access access;
-    bool moves;   /* elements go elsewhere as they are, whatever they are: also structs */
+    bool moves;          /* elements go elsewhere as they are, whatever they are: also structs */
     const char *element; /* lane function of one element, in CUDA code: as load_element and the
                             others in ops/memory, or full_element in ops/shape, whose operands
                             are one element; NULL: there is none */
-    bool indexed; /* a 1-d int64 tile of indices is the first tile input; attrs.n[0]: axis */
-    int n_in;     /* tile inputs: elementwise 1..4; access ops: indices, the tile, a mask */
-    int n_out;    /* 0 for stores */
+    bool indexed;        /* a 1-d int64 tile of indices is the first tile input; attrs.n[0]: axis */
+    int n_in;            /* tile inputs: elementwise 1..4; access ops: indices, the tile, a mask */
+    int n_out;           /* 0 for stores */
     tile_key key;
     tile_grad grad[TILE_OP_IN];
     const char *math;         /* "y = a * b": for documentation; elementwise: the C expression */

@@ -36,7 +36,8 @@ void write_kernels(const std::string &name) {
         std::ofstream(path + ".cu") << source;
         must(tile_nvrtc_compile(source.c_str(), arch.c_str(), &cubin), path.c_str());
         std::ofstream(path + ".cubin", std::ios::binary)
-            .write(static_cast<const char *>(cubin.data), static_cast<std::streamsize>(cubin.bytes));
+            .write(static_cast<const char *>(cubin.data),
+                   static_cast<std::streamsize>(cubin.bytes));
         tile_cubin_clear(&cubin);
     }
 }
@@ -136,10 +137,16 @@ int main(int argc, char **argv) {
     must(tile_context_create(nullptr, &ctx), "context");
     const tile_dtype f32 = TILE_F32, f16 = TILE_F16;
     const std::vector<Case> cases = {
-        {"wave", {f32, f32, f32, f32, f32}, 2, {tile_arg_real(0.5)},
+        {"wave",
+         {f32, f32, f32, f32, f32},
+         2,
+         {tile_arg_real(0.5)},
          [](tile_context *c, tile_kernel **k) { return wave_kernel_build(c, TILE_F32, 32, 64, k); },
          TILE_GRID(8, 4)},
-        {"burgers", {f32, f32, f32, f32}, 2, {tile_arg_real(0.1), tile_arg_real(0.2)},
+        {"burgers",
+         {f32, f32, f32, f32},
+         2,
+         {tile_arg_real(0.1), tile_arg_real(0.2)},
          [](tile_context *c, tile_kernel **k) {
              return burgers_kernel_build(c, TILE_F32, 32, 64, k);
          },
