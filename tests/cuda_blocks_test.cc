@@ -9,8 +9,8 @@ namespace {
 using namespace field_test;
 using emulator::Order;
 
-const emulator::Schedule kSchedules[] = {{33, Order::kAscending, 1},  {64, Order::kDescending, 1},
-                                         {1, Order::kAscending, 1},   {32, Order::kShuffled, 1},
+const emulator::Schedule kSchedules[] = {{33, Order::kAscending, 1}, {64, Order::kDescending, 1},
+                                         {1, Order::kAscending, 1},  {32, Order::kShuffled, 1},
                                          {256, Order::kShuffled, 2}, {96, Order::kDescending, 3}};
 enum { SCHEDULES = sizeof kSchedules / sizeof *kSchedules };
 
@@ -144,8 +144,9 @@ TEST(CudaBlocks, ALoadSeesAStoreToTheSameMemory) {
         for (int64_t shift : {0, 1, -3}) {
             const auto want = run_aliased(apart, shift, TILE_EXECUTOR_INTERPRETER);
             for (int k = 0; k < SCHEDULES; k++, seed++) {
-                const auto got = on_emulator(
-                    seed, [=](tile_executor e) { return run_aliased(apart, shift, e); });
+                const auto got = on_emulator(seed, [=](tile_executor e) {
+                    return run_aliased(apart, shift, e);
+                });
                 ASSERT_EQ(want, got) << "apart " << apart << " shift " << shift << " of " << k;
             }
         }
@@ -214,10 +215,11 @@ TEST(CudaBlocks, AKernelAsksForTheThreadsThatHaveWork) {
                         w->arena = l->arena_bytes;
                         return TILE_OK;
                     }}};
+    /* A thread takes up to four neighbours where that leaves work for a warp. */
     const struct {
         int64_t tile;
         int threads;
-    } cases[] = {{8, 32}, {64, 64}, {100, 128}, {256, 64}, {1024, 256}, {65536, 256}};
+    } cases[] = {{8, 32}, {64, 32}, {100, 64}, {256, 64}, {1024, 256}, {65536, 256}};
     tile_device_use(&watch.device);
     tile_context *ctx;
     ASSERT_EQ(TILE_OK, tile_context_create(nullptr, &ctx));
