@@ -3,8 +3,9 @@
  *
  * A lone value is one element: a variable that every thread computes. Ops that go by elements
  * (maths, windows that are read, written and added to) of one shape are joined to groups, whatever
- * stands between them and does not meet them; a value of a group that only the group reads is a register.
- * Windows are read in the group that needs them. What may touch one memory keeps its order. */
+ * stands between them and does not meet them; a value of a group that only the group reads is a
+ * register. Windows are read in the group that needs them. What may touch one memory keeps its
+ * order. */
 #ifndef TILE_CORE_CUDA_ORDER_H
 #define TILE_CORE_CUDA_ORDER_H
 

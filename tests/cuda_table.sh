@@ -20,8 +20,8 @@ printf '%-22s %5s %6s %6s %6s %6s %6s %6s %5s %5s %5s\n' \
     "kernel ($arch)" regs stack load load16 store st16 shared red mma wait
 for cubin in "$folder"/*.cubin; do
     name=$(basename "$cubin" .cubin)
-    usage=$(cuobjdump -res-usage "$cubin" 2>&1 | grep -o 'REG:[0-9]* STACK:[0-9]*' | sort -t: -k2 -n |
-        tail -n 1)
+    usage=$(cuobjdump -res-usage "$cubin" 2>&1 | grep -o 'REG:[0-9]* STACK:[0-9]*' |
+        sort -t: -k2 -n | tail -n 1)
     cuobjdump -sass "$cubin" | awk -v name="$name" -v usage="$usage" '
         / LDG/ { load++ } / LDG.*\.128/ { load16++ } / STG/ { store++ } / STG.*\.128/ { store16++ }
         / LDS| STS/ { shared++ } / RED| ATOM/ { red++ } / HMMA/ { mma++ } / BAR\.SYNC/ { wait++ }
