@@ -1,6 +1,7 @@
 /* cuda_blocks_test.cc: kernels as CUDA code on the emulator give what the interpreter gives: random
  * fields to the bit, random kernels that go block by block, arrays that are one or overlap, blocks
- * that add to one place. TILE_COUNT in the environment: so many of each, from TILE_SEED; TILE_TURN: another schedule. */
+ * that add to one place. In the environment TILE_COUNT: so many of each, from TILE_SEED; TILE_TURN:
+ * by another schedule. */
 #include "tests/emulator/emulator.h"
 #include "tests/random_block.h"
 
