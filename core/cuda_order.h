@@ -1,10 +1,11 @@
 /* cuda_order.h: the block plan of CUDA code: what every thread computes for itself, and which ops
  * are one loop over a tile's elements.
  *
- * A lone value is one element: a variable that every thread computes. Ops that go by elements (maths,
- * windows that are read, written and added to) of one shape are joined to groups, whatever stands
- * between them and does not meet them; a value of a group that only the group reads is a register.
- * Windows are read in the group that needs them. What may touch one memory keeps its order. */
+ * A lone value is one element: a variable that every thread computes. Ops that go by elements
+ * (maths, windows that are read, written and added to) of one shape are joined to groups, whatever
+ * stands between them and does not meet them; a value of a group that only the group reads is a
+ * register. Windows are read in the group that needs them. What may touch one memory keeps its
+ * order. */
 #ifndef TILE_CORE_CUDA_ORDER_H
 #define TILE_CORE_CUDA_ORDER_H
 

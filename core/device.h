@@ -16,8 +16,8 @@ typedef struct tile_device_launch {
     size_t bytes;
     size_t arena_bytes; /* of a CUDA block */
     int64_t blocks;
-    int threads;            /* of a CUDA block, at most TILE_CUDA_THREADS_MAX; 0: the device's choice */
-    const char *name;       /* of the program, for messages */
+    int threads;      /* of a CUDA block, at most TILE_CUDA_THREADS_MAX; 0: the device's choice */
+    const char *name; /* of the program, for messages */
     tile_cuda_error *error; /* filled before the launch returns; NULL: it cannot end in one */
     bool wait;              /* until it has happened, so that its failure is this call's */
 } tile_device_launch;

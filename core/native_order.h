@@ -39,8 +39,8 @@ struct tile_native_view {
     int64_t first, stride[TILE_RANK_MAX];
 };
 
-/* Fills view, per value; plain and made are scratch, per value, all false. direct: per node, whether
- * it reads views where they are, as maths does; NULL: only maths does. */
+/* Fills view, per value; plain and made are scratch, per value, all false. direct: per node,
+ * whether it reads views where they are, as maths does; NULL: only maths does. */
 void tile_native_find_views(const tile_program *program, const tile_analysis *analysis,
                             const bool *direct, bool *plain, bool *made, tile_native_view *view);
 

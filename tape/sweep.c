@@ -182,7 +182,8 @@ static tile_status run_sweep(tape *t, int count, tile_array *const *array,
 static void mark_invalid(const tape *t, int count, tile_array *const *array) {
     const bool remote = tile_is_remote(t->ctx); /* sums into the others may have failed too */
     for (tape_use *u = t->uses; u; u = u->next)
-        if (u->wanted && (u->direct || u->turned || (remote && u->planned))) u->storage->grad_invalid = true;
+        if (u->wanted && (u->direct || u->turned || (remote && u->planned)))
+            u->storage->grad_invalid = true;
     for (int k = 0; k < count && remote; k++) array[k]->storage->grad_invalid = true;
 }
 

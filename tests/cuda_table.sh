@@ -16,18 +16,18 @@ command -v cuobjdump >/dev/null || {
     echo "cuda_table.sh: cuobjdump is not there; it is part of the CUDA Toolkit" >&2
     exit 1
 }
-printf '%-18s %5s %6s %6s %6s %6s %6s %6s %5s %5s %5s\n' "kernel ($arch)" regs stack load load16 \
-    store st16 shared red mma wait
+printf '%-22s %5s %6s %6s %6s %6s %6s %6s %5s %5s %5s\n' \
+    "kernel ($arch)" regs stack load load16 store st16 shared red mma wait
 for cubin in "$folder"/*.cubin; do
     name=$(basename "$cubin" .cubin)
-    usage=$(cuobjdump -res-usage "$cubin" 2>&1 | grep -o 'REG:[0-9]* STACK:[0-9]*' | sort -t: -k2 -n |
-        tail -n 1)
+    usage=$(cuobjdump -res-usage "$cubin" 2>&1 | grep -o 'REG:[0-9]* STACK:[0-9]*' |
+        sort -t: -k2 -n | tail -n 1)
     cuobjdump -sass "$cubin" | awk -v name="$name" -v usage="$usage" '
         / LDG/ { load++ } / LDG.*\.128/ { load16++ } / STG/ { store++ } / STG.*\.128/ { store16++ }
         / LDS| STS/ { shared++ } / RED| ATOM/ { red++ } / HMMA/ { mma++ } / BAR\.SYNC/ { wait++ }
         END {
             split(usage, part, /[: ]/)
-            printf "%-18s %5d %6d %6d %6d %6d %6d %6d %5d %5d %5d\n", name, part[2], part[4], load,
+            printf "%-22s %5d %6d %6d %6d %6d %6d %6d %5d %5d %5d\n", name, part[2], part[4], load,
                 load16, store, store16, shared, red, mma, wait
         }'
 done

@@ -38,12 +38,12 @@ bool everything() {
 }
 
 /* Every kernel of a device, many in one source. */
-void compile_all(const CollectDevice &device, size_t least) {
+void compile_all(const CollectDevice &device, size_t least, const char *arch = "sm_90") {
     EXPECT_GE(device.text.size(), least);
     for (size_t k = 0; k < device.text.size(); k += KERNELS_AT_ONCE) {
         tile_cubin cubin;
         const std::string source = device.source(k, KERNELS_AT_ONCE);
-        ASSERT_EQ(TILE_OK, tile_nvrtc_compile(source.c_str(), "source", "sm_90", &cubin))
+        ASSERT_EQ(TILE_OK, tile_nvrtc_compile(source.c_str(), "source", arch, &cubin))
             << tile_last_error();
         ASSERT_GT(cubin.bytes, 64u);
         EXPECT_EQ(0, std::memcmp(cubin.data, "\177ELF", 4));
@@ -125,7 +125,7 @@ TEST(NvrtcTest, CompilesWaveAndBurgers) {
     sweep(ctx, kernel, 5, {tile_arg_real(0.5)});
     tile_kernel_destroy(kernel);
     tile_context_destroy(ctx);
-    compile_all(*device, 4);
+    for (const char *arch : {"sm_75", "sm_80", "sm_90", "sm_100"}) compile_all(*device, 4, arch);
 }
 
 TEST(NvrtcTest, NamesLineAndOpOfAnError) {
