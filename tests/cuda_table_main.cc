@@ -34,7 +34,7 @@ void write_kernels(const std::string &name) {
         const std::string source = device.source(k, 1);
         tile_cubin cubin;
         std::ofstream(path + ".cu") << source;
-        must(tile_nvrtc_compile(source.c_str(), arch.c_str(), &cubin), path.c_str());
+        must(tile_nvrtc_compile(source.c_str(), path.c_str(), arch.c_str(), &cubin), path.c_str());
         std::ofstream(path + ".cubin", std::ios::binary)
             .write(static_cast<const char *>(cubin.data),
                    static_cast<std::streamsize>(cubin.bytes));
