@@ -19,6 +19,7 @@ typedef struct tile_native_service tile_native_service; /* core/native_service.c
 struct tile_context {
     int64_t refs; /* the handle, arrays' storages, kernels, tapes; atomic */
     int threads;
+    bool rehearsal;       /* what is asked for is reserved, and does not happen */
     bool deterministic;   /* on a device, too, the same bits from run to run */
     bool check;           /* launches that may fail are tried: a failed one changes nothing */
     size_t memory_limit;  /* on bytes; 0: none */

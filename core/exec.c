@@ -308,6 +308,7 @@ tile_status tile_execute(tile_executable *exe, const tile_bound *bound) {
     tile_run_error error;
     tile_commit_size size;
     size_t stash;
+    if (exe->ctx->rehearsal) return tile_executable_reserve(exe, bound);
     TILE_TRY(need_scratch(exe));
     TILE_TRY(begin(exe, bound, !exe->ctx->device, &run, &stash));
     error.set = false;

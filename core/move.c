@@ -13,14 +13,14 @@ bool tile_is_remote(const tile_context *ctx) {
 
 tile_status tile_move_zero(tile_context *ctx, void *to, size_t bytes) {
     static const char zero;
-    if (bytes == 0) return TILE_OK;
+    if (bytes == 0 || ctx->rehearsal) return TILE_OK;
     if (tile_is_remote(ctx)) return ctx->device->fill(ctx->device, to, &zero, 1, bytes);
     memset(to, 0, bytes);
     return TILE_OK;
 }
 
 tile_status tile_move_copy(tile_context *ctx, void *to, const void *from, size_t bytes) {
-    if (bytes == 0) return TILE_OK;
+    if (bytes == 0 || ctx->rehearsal) return TILE_OK;
     if (tile_is_remote(ctx)) return ctx->device->copy(ctx->device, to, from, bytes);
     memcpy(to, from, bytes);
     return TILE_OK;

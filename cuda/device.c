@@ -320,8 +320,8 @@ static void note_launch(tile_cuda_device *d, const char *name) {
 }
 
 /* Registers limit the threads of a block. */
-static int thread_count(const tile_cuda_module *m, const tile_device_launch *l) {
-    const int wanted = l->threads ? l->threads : TILE_CUDA_THREADS;
+static int thread_count(const tile_cuda_module *m, int wanted) {
+    if (!wanted) wanted = TILE_CUDA_THREADS;
     return wanted < m->threads ? wanted : m->threads;
 }
 
@@ -334,7 +334,7 @@ static tile_cuda_command describe(tile_cuda_device *d, tile_cuda_module *m,
     return (tile_cuda_command){.kind = TILE_CUDA_LAUNCH,
                                .function = m->function,
                                .blocks = (unsigned)block_count(d, m, l),
-                               .threads = (unsigned)thread_count(m, l),
+                               .threads = (unsigned)thread_count(m, l->threads),
                                .shared = shared ? (unsigned)l->arena_bytes : 0,
                                .bytes = l->bytes};
 }

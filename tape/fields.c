@@ -123,6 +123,7 @@ tile_status tape_add_elements(tile_context *ctx, tile_shape shape, tape_elements
                               tape_elements from) {
     if (tile_shape_count(shape) == 0) return TILE_OK;
     if (tile_is_remote(ctx)) return tape_remote_add(ctx, shape, to, from);
+    if (ctx->rehearsal) return TILE_OK;
     add_dims(shape, 0, to, from);
     return TILE_OK;
 }
@@ -131,6 +132,7 @@ tile_status tape_copy_elements(tile_context *ctx, tile_shape shape, tape_element
                                tape_elements from) {
     if (tile_shape_count(shape) == 0) return TILE_OK;
     if (tile_is_remote(ctx)) return tape_remote_copy(ctx, shape, to, from);
+    if (ctx->rehearsal) return TILE_OK;
     tile_copy_strided(to.dtype, shape, to.at, to.stride, from.at, from.stride);
     return TILE_OK;
 }
@@ -140,6 +142,7 @@ tile_status tape_zero_elements(tile_context *ctx, tile_shape shape, tape_element
     static const _Alignas(16) char zero[16];
     if (tile_shape_count(shape) == 0) return TILE_OK;
     if (tile_is_remote(ctx)) return tape_remote_zero(ctx, shape, to);
+    if (ctx->rehearsal) return TILE_OK;
     tile_copy_strided(to.dtype, shape, to.at, to.stride, zero, same_place);
     return TILE_OK;
 }

@@ -31,8 +31,9 @@ void tape_bind_step(const tape_record *r, const tile_adjoint_step *step, tile_bo
 
 static void release_adjoints(tape *t) {
     for (tape_use *u = t->uses; u; u = u->next) {
-        tile_buffer_release(u->adjoint);
-        u->adjoint = NULL;
+        tile_buffer_release(u->apart_buffer);
+        tile_buffer_release(u->grad_buffer);
+        u->apart_buffer = u->grad_buffer = u->adjoint = NULL;
     }
 }
 
@@ -40,11 +41,9 @@ static tile_status take_adjoints(tape *t) {
     for (tape_use *u = t->uses; u; u = u->next) {
         tile_storage *grad = u->storage->grad;
         if (grad) TILE_TRY(tile_storage_will_write(grad, (tile_range){0, (int64_t)grad->bytes}));
-        if (u->direct) {
-            u->adjoint = tile_buffer_hold(grad->buffer);
-        } else if (u->turned ? u->apart : u->wanted) {
-            TILE_TRY(tile_buffer_create(t->ctx, tape_adjoint_bytes(u->storage), &u->adjoint));
-        }
+        if (u->direct || u->turned) u->grad_buffer = tile_buffer_hold(grad->buffer);
+        if (!u->direct && (u->turned ? u->apart : u->wanted))
+            TILE_TRY(tile_buffer_create(t->ctx, tape_adjoint_bytes(u->storage), &u->apart_buffer));
     }
     return TILE_OK;
 }
@@ -127,9 +126,7 @@ static tile_status sweep_launch(tape_record *r) {
     }
     for (int k = 0; k < r->count; k++) {
         if (!(r->turn >> k & 1u)) continue;
-        tape_use *u = r->operand[k].use;
-        tile_buffer_release(u->adjoint);
-        u->adjoint = tile_buffer_hold(u->storage->grad->buffer);
+        r->operand[k].use->adjoint = r->operand[k].use->grad_buffer;
     }
     return TILE_OK;
 }
@@ -146,7 +143,7 @@ static tile_status sweep_retain(tile_context *ctx, const tape_record *r) {
 static tile_status sweep_record(tape *t, tape_record *r) {
     switch (r->kind) {
     case TAPE_LAUNCH: return r->sweep ? sweep_launch(r) : TILE_OK;
-    case TAPE_CALL: return r->skip ? TILE_OK : tape_call_backward(t, r);
+    case TAPE_CALL: return r->skip || t->ctx->rehearsal ? TILE_OK : tape_call_backward(t, r);
     case TAPE_OUTSIDE:
         return r->skip ? TILE_OK : tape_zero_adjoint(r->operand[0].use, r->operand[0].array);
     case TAPE_RETAIN: return sweep_retain(t->ctx, r);
@@ -173,9 +170,19 @@ static tile_status add_gradients(tape *t) {
 /* All that changes gradients. */
 static tile_status run_sweep(tape *t, int count, tile_array *const *array,
                              tile_array *const *seed) {
+    for (tape_use *u = t->uses; u; u = u->next)
+        u->adjoint = u->direct ? u->grad_buffer : u->apart_buffer;
     TILE_TRY(plant_seeds(t, count, array, seed));
     for (int32_t i = t->count - 1; i >= 0; i--) TILE_TRY(sweep_record(t, t->record[i]));
     return add_gradients(t);
+}
+
+/* The same walk, which only reserves: whatever can run out does so here. */
+static tile_status rehearse(tape *t, int count, tile_array *const *array, tile_array *const *seed) {
+    t->ctx->rehearsal = true;
+    const tile_status status = run_sweep(t, count, array, seed);
+    t->ctx->rehearsal = false;
+    return status;
 }
 
 /* A sweep that failed half-way. */
@@ -195,6 +202,7 @@ static tile_status sweep(tape *t, int count, tile_array *const *array, tile_arra
         if (grad) TILE_TRY(tile_storage_will_write(grad, (tile_range){0, (int64_t)grad->bytes}));
     }
     TILE_TRY(need_ones(t));
+    TILE_TRY(rehearse(t, count, array, seed));
     TILE_TRY(tile_graph_begin(t->ctx, &t->graphs[1]));
     tile_status status = run_sweep(t, count, array, seed);
     const tile_status ended = tile_graph_end(t->ctx);

@@ -110,16 +110,6 @@ static void plan_step(tape_record *r, int index) {
     }
 }
 
-static tile_status reserve_steps(const tape_record *r) {
-    tile_bound bound;
-    for (int i = 0; i < r->sweep->count; i++) {
-        if (r->skip >> i & 1u) continue;
-        tape_bind_step(r, &r->sweep->step[i], &bound);
-        TILE_TRY(tile_executable_reserve(r->sweep->step[i].exe, &bound));
-    }
-    return TILE_OK;
-}
-
 static tile_status plan_launch(tape_record *r) {
     if (!r->plan) return TILE_OK;
     const tile_adjoint_key key = sweep_key(r);
@@ -129,7 +119,7 @@ static tile_status plan_launch(tape_record *r) {
     if (!reached) return TILE_OK;
     TILE_TRY(tile_kernel_adjoint(r->kernel, &key, &r->sweep));
     for (int i = 0; i < r->sweep->count; i++) plan_step(r, i);
-    return reserve_steps(r);
+    return TILE_OK;
 }
 
 /* A call's reads get their adjoints; what it wrote is cleared. */

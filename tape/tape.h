@@ -44,7 +44,8 @@ struct tape_use {
     bool between;       /* so, and the tape used it again */
 
     /* During a reverse sweep. */
-    tile_buffer *adjoint;     /* elements as in the storage, each of its wide dtype */
+    tile_buffer *adjoint; /* elements as in the storage, each of its wide dtype: one of */
+    tile_buffer *grad_buffer, *apart_buffer;
     bool present;             /* false: the adjoint is zero and the buffer's content undefined */
     bool planned;             /* present, as the plan of the sweep goes */
     bool direct;              /* the adjoint is the gradient itself */
