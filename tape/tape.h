@@ -46,8 +46,8 @@ struct tape_use {
     /* During a reverse sweep. */
     tile_buffer *adjoint; /* elements as in the storage, each of its wide dtype: one of */
     tile_buffer *grad_buffer, *apart_buffer;
-    bool present;             /* false: the adjoint is zero and the buffer's content undefined */
-    bool planned;             /* present, as the plan of the sweep goes */
+    bool
+        planned; /* present, as the plan of the sweep goes: else the adjoint is zero, its buffer undefined */
     bool direct;              /* the adjoint is the gradient itself */
     bool wanted;              /* some step touches it */
     bool retained;            /* somebody asks for the adjoint at some time */
