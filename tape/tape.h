@@ -44,13 +44,12 @@ struct tape_use {
     bool between;       /* so, and the tape used it again */
 
     /* During a reverse sweep. */
-    tile_buffer *adjoint; /* elements as in the storage, each of its wide dtype: one of */
+    tile_buffer *adjoint; /* elements as in the storage, each of its wide dtype: one of these */
     tile_buffer *grad_buffer, *apart_buffer;
-    bool
-        planned; /* present, as the plan of the sweep goes: else the adjoint is zero, its buffer undefined */
-    bool direct;              /* the adjoint is the gradient itself */
-    bool wanted;              /* some step touches it */
-    bool retained;            /* somebody asks for the adjoint at some time */
+    bool planned;  /* as the plan of the sweep goes; false: zero, and the buffer undefined */
+    bool direct;   /* the adjoint is the gradient itself */
+    bool wanted;   /* some step touches it */
+    bool retained; /* somebody asks for the adjoint at some time */
     const tape_record *first; /* that writes it */
     bool turned; /* the adjoint becomes the gradient itself before the records ahead of the first */
     bool apart;  /* and was wanted until then, in a buffer of its own */
