@@ -264,6 +264,23 @@ TEST_F(CudaTest, ASweepThatIsRefusedMarksItsGradients) {
     EXPECT_EQ(Reals({2, 4, 6}), grad(x));
 }
 
+TEST_F(CudaTest, WhatASweepNeedsIsCompiledBeforeItBegins) {
+    set_cache(nullptr);
+    tile_array *x = active({1, 2, 3}), *y = active({0, 0, 0});
+    ASSERT_EQ(TILE_OK, launch(square(), x, y));
+    ASSERT_EQ(TILE_OK, launch(square_in_place(), y));
+    tile_array *loss = sum(y);
+    ASSERT_EQ(TILE_OK, tile_array_fill(tile_array_grad(x), 0.5));
+    int refused = 0;
+    for (; refused < 40; refused++) {
+        fake->fail("nvrtcCompileProgram", 2, 6); /* one more is made each time */
+        if (!tape_backward(record, loss)) break;
+        ASSERT_EQ(Reals({0.5, 0.5, 0.5}), grad(x)) << refused;
+    }
+    EXPECT_LT(2, refused); /* adjoints of both kernels and of the sum, sums of gradients */
+    EXPECT_EQ(Reals({4.5, 32.5, 108.5}), grad(x));
+}
+
 TEST_F(CudaTest, WhatDoesNotCompileIsAnErrorAndTheContextGoesOn) {
     tile_array *x = active({1, 2, 3}), *y = zeros(3);
     set_cache(nullptr);
