@@ -2,7 +2,6 @@
 #include <dlfcn.h>
 #include <math.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/array.h"
@@ -10,6 +9,7 @@
 #include "core/status.h"
 #include "cuda/cuda_api.h"
 #include "cuda/cuda_device.h"
+#include "cuda/library.h"
 
 /* What is used of curand.h; generators are opaque, results are numbers and 0 is success.
  *
@@ -27,7 +27,7 @@ typedef struct library {
     int (*normal64)(void *generator, double *to, size_t count, double mean, double deviation);
 } library;
 
-enum { PHILOX = 161, PATH = 1024 };
+enum { PHILOX = 161 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static library loaded; /* under lock until handle is set; stays for the life of the process */
@@ -40,48 +40,39 @@ void tile_curand_look_in(const char *path) {
     pthread_mutex_unlock(&lock);
 }
 
+#define ROW(field, symbol) \
+    { offsetof(library, field), symbol }
+static const tile_library_symbol functions[] = {
+    ROW(create, "curandCreateGenerator"),
+    ROW(destroy, "curandDestroyGenerator"),
+    ROW(set_stream, "curandSetStream"),
+    ROW(set_seed, "curandSetPseudoRandomGeneratorSeed"),
+    ROW(set_offset, "curandSetGeneratorOffset"),
+    ROW(uniform, "curandGenerateUniform"),
+    ROW(uniform64, "curandGenerateUniformDouble"),
+    ROW(normal, "curandGenerateNormal"),
+    ROW(normal64, "curandGenerateNormalDouble"),
+};
+#undef ROW
+
 static void *open_any(void) {
     static const char *const names[] = {"libcurand.so.10", "libcurand.so",
                                         "/usr/local/cuda/lib64/libcurand.so"};
-    const char *home = getenv("CUDA_HOME");
-    char path[PATH];
-    void *handle = NULL;
     if (only) return dlopen(only, RTLD_NOW | RTLD_LOCAL);
-    if (home && *home == '/') {
-        (void)snprintf(path, sizeof path, "%.900s/lib64/libcurand.so", home);
-        handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    }
-    for (size_t k = 0; k < sizeof names / sizeof *names && !handle; k++)
-        handle = dlopen(names[k], RTLD_NOW | RTLD_LOCAL);
-    return handle;
+    return tile_library_open("libcurand.so", names, sizeof names / sizeof *names);
 }
-
-static bool find(void *handle, const char *name, void *to, size_t size) {
-    void *found = dlsym(handle, name);
-    memcpy(to, &found, size); /* a data pointer is no function pointer in C */
-    return found != NULL;
-}
-
-#define FIND(l, field, name) find((l)->handle, name, &(l)->field, sizeof(l)->field)
 
 static tile_status load(library *l) {
-    *l = (library){.handle = open_any()};
-    TILE_CHECK(l->handle, TILE_E_DEVICE,
+    const char *path = only ? only : "libcurand.so";
+    void *handle = open_any();
+    TILE_CHECK(handle, TILE_E_DEVICE,
                "cuRAND: %s not found (CUDA_HOME/lib64, the system's libraries, /usr/local/cuda)",
-               only ? only : "libcurand.so.10");
-    const bool whole =
-        FIND(l, create, "curandCreateGenerator") && FIND(l, destroy, "curandDestroyGenerator") &&
-        FIND(l, set_stream, "curandSetStream") &&
-        FIND(l, set_seed, "curandSetPseudoRandomGeneratorSeed") &&
-        FIND(l, set_offset, "curandSetGeneratorOffset") &&
-        FIND(l, uniform, "curandGenerateUniform") &&
-        FIND(l, uniform64, "curandGenerateUniformDouble") &&
-        FIND(l, normal, "curandGenerateNormal") && FIND(l, normal64, "curandGenerateNormalDouble");
-    if (!whole) {
-        dlclose(l->handle);
-        l->handle = NULL;
-    }
-    TILE_CHECK(whole, TILE_E_DEVICE, "cuRAND: the library lacks a function");
+               path);
+    const char *lacks =
+        tile_library_find(handle, functions, sizeof functions / sizeof *functions, l);
+    if (lacks) dlclose(handle);
+    TILE_CHECK(!lacks, TILE_E_DEVICE, "cuRAND: %s lacks %s", path, lacks);
+    l->handle = handle;
     return TILE_OK;
 }
 

@@ -6,12 +6,10 @@
 #include <string.h>
 
 #include "core/status.h"
+#include "cuda/library.h"
 
 #define FUNCTION_ROW(name, symbol, parameters) {offsetof(tile_driver, name), symbol},
-static const struct {
-    size_t at;
-    const char *symbol;
-} functions[] = {TILE_DRIVER_LIST(FUNCTION_ROW)};
+static const tile_library_symbol functions[] = {TILE_DRIVER_LIST(FUNCTION_ROW)};
 #undef FUNCTION_ROW
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -27,13 +25,10 @@ void tile_driver_look_in(const char *path) {
 }
 
 static tile_status find_functions(void *handle, const char *path) {
-    for (size_t k = 0; k < sizeof functions / sizeof *functions; k++) {
-        void *found = dlsym(handle, functions[k].symbol);
-        TILE_CHECK(found, TILE_E_DEVICE,
-                   "no CUDA device: %s lacks %s: the driver is older than CUDA 11.4", path,
-                   functions[k].symbol);
-        memcpy((char *)&loaded + functions[k].at, &found, sizeof found);
-    }
+    const char *lacks =
+        tile_library_find(handle, functions, sizeof functions / sizeof *functions, &loaded);
+    TILE_CHECK(!lacks, TILE_E_DEVICE,
+               "no CUDA device: %s lacks %s: the driver is older than CUDA 11.4", path, lacks);
     return TILE_OK;
 }
 

@@ -8,6 +8,7 @@
 
 #include "core/memory.h"
 #include "core/status.h"
+#include "cuda/library.h"
 
 /* What is used of nvrtc.h; programs are opaque, results are numbers and 0 is success. */
 typedef void *program;
@@ -29,7 +30,7 @@ typedef struct library {
     const char *(*text)(int result);
 } library;
 
-enum { PATH = 1024, LINE = 160 };
+enum { LINE = 160 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static library loaded; /* under lock until handle is set; stays for the life of the process */
@@ -42,51 +43,44 @@ void tile_nvrtc_look_in(const char *path) {
     pthread_mutex_unlock(&lock);
 }
 
+#define ROW(field, symbol) \
+    { offsetof(library, field), symbol }
+static const tile_library_symbol functions[] = {
+    ROW(create, "nvrtcCreateProgram"),
+    ROW(destroy, "nvrtcDestroyProgram"),
+    ROW(compile, "nvrtcCompileProgram"),
+    ROW(log_size, "nvrtcGetProgramLogSize"),
+    ROW(log, "nvrtcGetProgramLog"),
+    ROW(cubin_size, "nvrtcGetCUBINSize"),
+    ROW(cubin, "nvrtcGetCUBIN"),
+    ROW(ptx_size, "nvrtcGetPTXSize"),
+    ROW(ptx, "nvrtcGetPTX"),
+    ROW(version, "nvrtcVersion"),
+    ROW(architecture_count, "nvrtcGetNumSupportedArchs"),
+    ROW(architectures, "nvrtcGetSupportedArchs"),
+    ROW(text, "nvrtcGetErrorString"),
+};
+#undef ROW
+
 static void *open_any(void) {
     static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so",
                                         "/usr/local/cuda/lib64/libnvrtc.so",
                                         "/usr/local/cuda/targets/x86_64-linux/lib/libnvrtc.so"};
-    const char *home = getenv("CUDA_HOME");
-    char path[PATH];
     if (only) return dlopen(only, RTLD_NOW | RTLD_LOCAL);
-    if (home && *home == '/') {
-        (void)snprintf(path, sizeof path, "%.900s/lib64/libnvrtc.so", home);
-        void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-        if (handle) return handle;
-    }
-    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
-        void *handle = dlopen(names[k], RTLD_NOW | RTLD_LOCAL);
-        if (handle) return handle;
-    }
-    return NULL;
+    return tile_library_open("libnvrtc.so", names, sizeof names / sizeof *names);
 }
-
-static bool find(void *handle, const char *name, void *to, size_t size) {
-    void *found = dlsym(handle, name);
-    memcpy(to, &found, size); /* a data pointer is no function pointer in C */
-    return found != NULL;
-}
-
-#define FIND(l, field, name) find((l)->handle, name, &(l)->field, sizeof(l)->field)
 
 static tile_status load(library *l) {
-    *l = (library){.handle = open_any()};
-    TILE_CHECK(l->handle, TILE_E_DEVICE,
+    const char *path = only ? only : "libnvrtc.so";
+    void *handle = open_any();
+    TILE_CHECK(handle, TILE_E_DEVICE,
                "NVRTC: %s not found (CUDA_HOME/lib64, the system's libraries, /usr/local/cuda)",
-               only ? only : "libnvrtc.so");
-    const bool whole =
-        FIND(l, create, "nvrtcCreateProgram") && FIND(l, destroy, "nvrtcDestroyProgram") &&
-        FIND(l, compile, "nvrtcCompileProgram") && FIND(l, log_size, "nvrtcGetProgramLogSize") &&
-        FIND(l, log, "nvrtcGetProgramLog") && FIND(l, cubin_size, "nvrtcGetCUBINSize") &&
-        FIND(l, cubin, "nvrtcGetCUBIN") && FIND(l, ptx_size, "nvrtcGetPTXSize") &&
-        FIND(l, ptx, "nvrtcGetPTX") && FIND(l, version, "nvrtcVersion") &&
-        FIND(l, architecture_count, "nvrtcGetNumSupportedArchs") &&
-        FIND(l, architectures, "nvrtcGetSupportedArchs") && FIND(l, text, "nvrtcGetErrorString");
-    if (!whole) {
-        dlclose(l->handle);
-        l->handle = NULL;
-    }
-    TILE_CHECK(whole, TILE_E_DEVICE, "NVRTC: %s lacks a function", only ? only : "libnvrtc.so");
+               path);
+    const char *lacks =
+        tile_library_find(handle, functions, sizeof functions / sizeof *functions, l);
+    if (lacks) dlclose(handle);
+    TILE_CHECK(!lacks, TILE_E_DEVICE, "NVRTC: %s lacks %s", path, lacks);
+    l->handle = handle;
     return TILE_OK;
 }
 
