@@ -165,6 +165,7 @@ tile_status tape_retain(tape *t, tile_array *array, tile_array **adjoint) {
     r->retained->lent = true;
     r->operand[0] = (tape_operand){.array = tile_array_hold(array), .use = use};
     tape_record_append(t, r);
+    use->active = true; /* from here on: somebody asks for its adjoint */
     *adjoint = r->retained;
     return TILE_OK;
 }

@@ -272,8 +272,8 @@ static tile_status backward(tape *t, const char *call, int count, tile_array *co
                             tile_array *const *seed) {
     TILE_CHECK(t, TILE_E_ARGUMENT, "%s: record is NULL", call);
     TILE_CHECK(count >= 1 && array, TILE_E_ARGUMENT, "%s: no arrays are given", call);
-    TILE_CHECK(t->count > 0, TILE_E_STATE, "%s: the tape is empty", call);
     TILE_CHECK(!t->running, TILE_E_STATE, "%s: the tape is running", call);
+    TILE_CHECK(t->count > 0, TILE_E_STATE, "%s: the tape is empty", call);
     TILE_TRY(tile_context_sync(t->ctx));
     TILE_TRY(tape_check_usable(t, call));
     for (int k = 0; k < count; k++)

@@ -164,9 +164,15 @@ static tile_status plan_record(tape_record *r) {
     return TILE_OK;
 }
 
-/* A requested gradient that the seeds do not reach is not an error; that none is reached is. */
+/* A requested gradient, or a retained adjoint, that the seeds do not reach is not an error; that
+ * none is reached is. */
 static tile_status check_reached(const tape *t, int count, tile_array *const *array) {
     bool requested = false;
+    for (int32_t i = 0; i < t->count; i++) {
+        if (t->record[i]->kind != TAPE_RETAIN) continue;
+        requested = true;
+        if (!t->record[i]->skip) return TILE_OK;
+    }
     for (int k = 0; k < count; k++)
         if (array[k]->storage->grad && !tape_find_use(t, array[k]->storage)) return TILE_OK;
     for (const tape_use *u = t->uses; u; u = u->next) {

@@ -38,7 +38,7 @@ struct tape_use {
     int64_t longest;    /* range that was ever live */
     tape_need *initial; /* what the storage held at its first use */
     const void *home;   /* memory where replays find what they only read; NULL: not settled yet */
-    bool active;        /* has a gradient, or something active was written to it */
+    bool active;        /* has a gradient, was retained, or something active was written to it */
     bool written;       /* by a record */
     bool outside;       /* by somebody else, noted as a record */
     bool between;       /* so, and the tape used it again */

@@ -86,7 +86,8 @@ TILE_API tile_status tape_zero(tape *record) TILE_MUST_USE;
 TILE_API tile_status tape_replay(tape *record) TILE_MUST_USE;
 
 /* tape_retain: keep the adjoint of what an array holds at this point of the recording. adjoint: an
- * array of the same shape and dtype, the tape's, filled by each backward, valid until reset.
+ * array of the same shape and dtype, the tape's, filled by each backward, valid until reset. The
+ * array need not have a gradient.
  *
  * errors   TILE_E_ARGUMENT; TILE_E_DTYPE not a float array; TILE_E_MEMORY
  */

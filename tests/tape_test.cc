@@ -1032,6 +1032,44 @@ TEST_F(TapeTest, RetainedAdjointsAreThoseAtTheirPointOfTheRecording) {
     EXPECT_EQ(Reals({108}), grad(x));
 }
 
+/* An array that has no gradient and that nothing active was written to. */
+TEST_F(TapeTest, ARetainedAdjointNeedsNoGradient) {
+    tile_array *y = active({1, 2, 3}), *p = reals({4, 5, 6}), *loss = zeros(1);
+    tile_array *before = nullptr, *after = nullptr;
+    ASSERT_EQ(TILE_OK, tape_sum(record, p, loss)); /* used ahead of that */
+    ASSERT_EQ(TILE_OK, tape_retain(record, p, &before));
+    ASSERT_EQ(TILE_OK, tape_axpy(record, 1, y, p));
+    ASSERT_EQ(TILE_OK, tape_retain(record, p, &after));
+    ASSERT_EQ(TILE_OK, tape_dot(record, p, y, loss)); /* sum (p + y) y */
+    backward(loss);
+    EXPECT_EQ(Reals({1, 2, 3}), read(before));
+    EXPECT_EQ(Reals({1, 2, 3}), read(after));
+    EXPECT_EQ(Reals({6, 9, 12}), grad(y)); /* p + 2 y */
+
+    tile_array *one = reals({1}), *five = reals({5, 5, 5});
+    tile_array *const arrays[] = {loss, p}, *const seeds[] = {one, five};
+    ASSERT_EQ(TILE_OK, tape_zero(record));
+    ASSERT_EQ(TILE_OK, tape_backward_seeds(record, 2, arrays, seeds)) << tile_last_error();
+    EXPECT_EQ(Reals({6, 7, 8}), read(before));
+    EXPECT_EQ(Reals({6, 7, 8}), read(after));
+    EXPECT_EQ(Reals({11, 14, 17}), grad(y));
+}
+
+TEST_F(TapeTest, ARetainedAdjointIsARequestOfItsOwn) {
+    tile_array *x = reals({1, 2, 3}), *p = zeros(3), *z = zeros(3), *loss = zeros(1);
+    tile_array *early = nullptr, *late = nullptr, *never = nullptr;
+    ASSERT_EQ(TILE_OK, tape_retain(record, p, &early));
+    ASSERT_EQ(TILE_OK, tape_copy(record, x, p)); /* p is a constant, written anew */
+    ASSERT_EQ(TILE_OK, tape_retain(record, p, &late));
+    ASSERT_EQ(TILE_OK, tape_copy(record, p, z));
+    ASSERT_EQ(TILE_OK, tape_dot(record, z, p, loss));
+    ASSERT_EQ(TILE_OK, tape_retain(record, x, &never));
+    backward(loss);
+    EXPECT_EQ(Reals({0, 0, 0}), read(early));
+    EXPECT_EQ(Reals({2, 4, 6}), read(late));
+    EXPECT_EQ(Reals({0, 0, 0}), read(never));
+}
+
 struct Cube {
     int forwards = 0, backwards = 0;
     bool fail = false;
